@@ -167,7 +167,7 @@ class ApartmentSequence:
         """Return the camera poses under a condition, which sets the speed."""
         return sample_trajectory(
             self._path,
-            load_condition(condition).motion_at(self.setup.frame_rate_hz),
+            load_condition(condition).make_motion(self.setup.frame_rate_hz),
             self.setup.frame_rate_hz,
             CameraMount(self.setup.mounting_height_m),
         )

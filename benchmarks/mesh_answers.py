@@ -125,7 +125,7 @@ class Meshes:
             free[np.argmin(np.linalg.norm(free - self.foot(item), axis=1))]
             for item in (first, second)
         ]
-        x, y = (self.grid.shortest_path(*ends)[:, :2] - ends[0][:2]).T
+        x, y = (self.grid.find_shortest_path(*ends)[:, :2] - ends[0][:2]).T
         # The area between chord and way, by the shoelace formula: a way on the left of its chord
         # goes around it clockwise.
         area = float(np.sum(x * np.roll(y, -1) - np.roll(x, -1) * y))

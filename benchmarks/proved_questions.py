@@ -22,7 +22,7 @@ import numpy as np
 from mesh_answers import HEIGHT_M, PROOFS, RADIUS_M, Meshes, direction
 from specified_scenes import specified_scenes
 
-from osmabench_ros.geometry.axes import optical_pose_in_link
+from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.changes import apply_changes
@@ -52,9 +52,9 @@ SUITES = ('exact', 'space3d', 'hypo3d', 'cospace', 'grounding', 'promptgt')
 def seen_truth(scene: Scene, seed: int) -> GroundTruth:
     """Return the ground truth of a scene that is seen from random places, all around."""
     grid = WalkableGrid.of_scene(scene, radius_m=RADIUS_M, height_m=HEIGHT_M)
-    places = grid.random_points(PLACES, np.random.default_rng(seed))
+    places = grid.draw_points(PLACES, np.random.default_rng(seed))
     poses = [
-        Pose.from_yaw(yaw, (x, y, z + 1.2)) @ optical_pose_in_link()
+        Pose.from_yaw(yaw, (x, y, z + 1.2)) @ OPTICAL_IN_LINK
         for x, y, z in places.tolist()
         for yaw in np.arange(4) * np.pi / 2
     ]

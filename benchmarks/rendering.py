@@ -29,7 +29,7 @@ from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Lighting, Scene
-from osmabench_ros.simulation.conditions import lighting_at, load_condition
+from osmabench_ros.simulation.conditions import compute_lighting, load_condition
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator, Rendering
 from osmabench_ros.simulation.robot_path import CameraMount, Motion, plan_path, sample_trajectory
@@ -187,7 +187,7 @@ def print_saturation(seeds: int) -> None:
             simulator = OpenGLSimulator(scene, camera((320, 240)), rendering=item)
             for name in names:
                 moment = Moment(0, 0.0, 0.0)
-                simulator.set_lighting(lighting_at(load_condition(name), scene, moment))
+                simulator.set_lighting(compute_lighting(load_condition(name), scene, moment))
                 seen = [(simulator.render(pose).color == 255).any(axis=-1) for pose in poses]
                 shares.setdefault((item, name), []).append(float(np.mean(seen)))
             simulator.close()

@@ -93,7 +93,7 @@ class Views:
             self.free[np.argmin(np.linalg.norm(self.free - point, axis=1))]
             for point in (np.array(asked.place.eye_m), self.meshes.center(item))
         ]
-        line = self.grid.shortest_path(*ends)[:, :2]
+        line = self.grid.find_shortest_path(*ends)[:, :2]
         steps = [np.linspace(a, b, 200)[:-1] for a, b in itertools.pairwise(line)]
         dense = np.concatenate([*steps, line[-1:]])
         way = np.append(0, np.linalg.norm(np.diff(dense, axis=0), axis=1).cumsum())

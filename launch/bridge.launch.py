@@ -15,7 +15,7 @@ from osmabench_ros.bringup.launching.launch_nodes import end_launch, launch_node
 from osmabench_ros.bringup.spec.definition import bridge_alone
 from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.simulation.conditions import list_conditions
-from osmabench_ros.simulation.simulator import simulator_names
+from osmabench_ros.simulation.simulator import list_simulators
 
 ARGUMENTS = (
     *make_arguments(
@@ -23,7 +23,7 @@ ARGUMENTS = (
         'scene scene_name sequence sequence_topics seed path_file goals '
         'simulator pacing participants speed_factor frame_rate_hz image_width image_height '
         'transforms publish_tf map_origin start_paused',
-        {'simulator': simulator_names()},
+        {'simulator': list_simulators()},
         seed=5,
         pacing='realtime',
     ),

@@ -27,7 +27,7 @@ from osmabench_ros.mappers.mapper import mapper_names
 from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.runs.config import TrajectoryConfig
 from osmabench_ros.simulation.conditions import list_conditions
-from osmabench_ros.simulation.simulator import simulator_names
+from osmabench_ros.simulation.simulator import list_simulators
 
 CONDITIONS = list_conditions()
 MAPPERS = [*mapper_names(), *live_method_names()]
@@ -42,7 +42,7 @@ ARGUMENTS = (
         BridgeSettings,
         'transforms publish_tf simulator pacing speed_factor frame_rate_hz image_width '
         'image_height',
-        {'simulator': simulator_names()},
+        {'simulator': list_simulators()},
         frame_rate_hz=2.0,
     ),
     *make_arguments(TrajectoryConfig, 'max_frames'),

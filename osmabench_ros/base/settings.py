@@ -21,7 +21,7 @@ from osmabench_ros.errors import ConfigError
 Model = TypeVar('Model', bound=BaseModel)
 
 
-class Named:
+class Names:
     """Names by which users set fields of a section, as metadata of the field that holds it.
 
     `same` are called as the fields; fields without a name cannot be set.
@@ -81,7 +81,7 @@ def settings_of(model: type[BaseModel]) -> tuple[Setting, ...]:
     found: list[Setting] = []
     for name, field in model.model_fields.items():
         section: Any = field.annotation
-        names = next((item.names for item in field.metadata if isinstance(item, Named)), None)
+        names = next((item.names for item in field.metadata if isinstance(item, Names)), None)
         default = field.get_default(call_default_factory=True)
         if names is not None:
             found += [

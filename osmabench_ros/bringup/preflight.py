@@ -215,9 +215,9 @@ def renderer() -> Finding:
 
 
 def _check_habitat() -> Finding:
-    from osmabench_ros.simulation.habitat.simulator import first_frame
+    from osmabench_ros.simulation.habitat.simulator import render_first_frame
 
-    found, error = attempt(first_frame)
+    found, error = attempt(render_first_frame)
     name, took_s = found or ('', 0.0)
     return CHECKS.find_one(
         'habitat',

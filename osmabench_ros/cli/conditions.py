@@ -57,12 +57,12 @@ def preview(
     """
     from osmabench_ros.scenes.loading import load_scene
     from osmabench_ros.simulation.conditions import list_conditions, load_condition
-    from osmabench_ros.simulation.views import condition_views, write_views
+    from osmabench_ros.simulation.views import draw_conditions, write_views
 
     chosen = [load_condition(name) for name in names or list_conditions()]
     with shown_progress() as progress:
         loaded = load_scene(scene, scene=scene_name, seed=seed)
-        views = condition_views(
+        views = draw_conditions(
             loaded, chosen, simulator, frames=frames, seed=seed, progress=progress
         )
         write_views(views, output, overwrite=overwrite)

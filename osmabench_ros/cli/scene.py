@@ -155,10 +155,10 @@ def check(
     """
     from osmabench_ros.scenes.changes import find_doubtful_objects
     from osmabench_ros.scenes.loading import load_scene
-    from osmabench_ros.simulation.views import storey_views, write_views
+    from osmabench_ros.simulation.views import draw_storeys, write_views
 
     loaded = load_scene(reference, scene=scene, seed=seed)
-    write_views(storey_views(loaded), output, overwrite=overwrite)
+    write_views(draw_storeys(loaded), output, overwrite=overwrite)
     typer.echo(
         f'{loaded.dataset} {loaded.name}: {len(loaded.objects)} objects of '
         f'{len({item.class_id for item in loaded.objects})} classes, {len(loaded.rooms)} rooms, '

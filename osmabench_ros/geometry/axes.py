@@ -23,6 +23,9 @@ LINK_FROM_OPTICAL: NDArray[np.float64] = np.array(
 )
 """Rotation that takes optical coordinates to those of camera_link (REP-103)."""
 
+OPTICAL_IN_LINK = Pose(LINK_FROM_OPTICAL, np.zeros(3))
+"""Pose of a camera's optical frame in its link frame."""
+
 OPENGL_FROM_OPTICAL: NDArray[np.float64] = np.diag([1.0, -1.0, -1.0])
 """Rotation that takes optical coordinates to an OpenGL or Habitat camera (y up, -z forward)."""
 
@@ -46,38 +49,33 @@ class World(str, Enum):
         }[self]
 
 
-def points_from_habitat(points: NDArray[np.floating]) -> NDArray[np.floating]:
+def turn_from_habitat(points: NDArray[np.floating]) -> NDArray[np.floating]:
     """Convert points or directions (..., 3) from Habitat's y-up to the z-up world."""
     return np.stack([points[..., 0], -points[..., 2], points[..., 1]], axis=-1)
 
 
-def points_to_habitat(points: NDArray[np.floating]) -> NDArray[np.floating]:
+def turn_to_habitat(points: NDArray[np.floating]) -> NDArray[np.floating]:
     """Convert points or directions (..., 3) from the z-up world to Habitat's y-up."""
     return np.stack([points[..., 0], points[..., 2], -points[..., 1]], axis=-1)
 
 
-def object_pose_from_habitat(pose: Pose) -> Pose:
+def turn_pose_from_habitat(pose: Pose) -> Pose:
     """Convert the pose of a y-up object in a y-up world to the pose of its z-up copy, z up.
 
     Both the world and the object's own vertices are expected to be turned by
-    `points_from_habitat`, hence the conjugation.
+    `turn_from_habitat`, hence the conjugation.
     """
     rotation = WORLD_FROM_HABITAT @ pose.rotation @ WORLD_FROM_HABITAT.T
     return Pose(rotation, WORLD_FROM_HABITAT @ pose.translation)
 
 
-def object_pose_to_habitat(pose: Pose) -> Pose:
-    """Undo `object_pose_from_habitat`."""
+def turn_pose_to_habitat(pose: Pose) -> Pose:
+    """Undo `turn_pose_from_habitat`."""
     rotation = WORLD_FROM_HABITAT.T @ pose.rotation @ WORLD_FROM_HABITAT
     return Pose(rotation, WORLD_FROM_HABITAT.T @ pose.translation)
 
 
-def camera_pose_to_habitat(pose: Pose) -> Pose:
+def turn_camera_to_habitat(pose: Pose) -> Pose:
     """Convert an optical pose, z up, to a Habitat camera (y up, -z forward) in its world."""
     rotation = WORLD_FROM_HABITAT.T @ pose.rotation @ OPENGL_FROM_OPTICAL
     return Pose(rotation, WORLD_FROM_HABITAT.T @ pose.translation)
-
-
-def optical_pose_in_link() -> Pose:
-    """Return the pose of a camera's optical frame in its link frame (REP-103)."""
-    return Pose(LINK_FROM_OPTICAL, np.zeros(3))

@@ -54,19 +54,19 @@ class AxisAlignedBox:
         """Volume in cubic metres."""
         return float(np.prod(self.size))
 
-    def distance_to(self, other: AxisAlignedBox) -> float:
+    def measure_gap(self, other: AxisAlignedBox) -> float:
         """Return the shortest distance to another box in metres, 0 if they touch."""
         gap = np.maximum(self.minimum - other.maximum, other.minimum - self.maximum)
         return float(np.linalg.norm(np.maximum(gap, 0.0)))
 
-    def intersection_volume(self, other: AxisAlignedBox) -> float:
+    def measure_intersection(self, other: AxisAlignedBox) -> float:
         """Return the volume shared with another box in cubic metres."""
         shared = np.minimum(self.maximum, other.maximum) - np.maximum(self.minimum, other.minimum)
         return float(np.prod(np.maximum(shared, 0.0)))
 
     def iou(self, other: AxisAlignedBox) -> float:
         """Return intersection over union with another box, in [0, 1]."""
-        shared = self.intersection_volume(other)
+        shared = self.measure_intersection(other)
         union = self.volume + other.volume - shared
         return shared / union if union > 0 else 0.0
 

@@ -65,7 +65,7 @@ class Intrinsics:
             )
         return cls(message.width, message.height, k[0], k[4], k[2], k[5])
 
-    def camera_info_fields(self) -> dict[str, Any]:
+    def make_camera_info_fields(self) -> dict[str, Any]:
         """Return the fields of a sensor_msgs/CameraInfo, save the header, by name."""
         return {
             'height': self.height,
@@ -156,15 +156,11 @@ class Frame:
     albedo: NDArray[np.uint8] | None = None
 
     def __post_init__(self) -> None:
-        shape = (self.intrinsics.height, self.intrinsics.width)
-        for name, expected in (
-            ('color', (*shape, 3)),
-            ('depth_m', shape),
-            ('semantic', shape),
-            ('instance', shape),
-            ('albedo', (*shape, 3)),
-        ):
-            image = getattr(self, name)
+        shape: tuple[int, ...] = (self.intrinsics.height, self.intrinsics.width)
+        for name in ('color', 'depth_m', 'semantic', 'instance', 'albedo'):
+            image, expected = getattr(self, name), shape
+            if name in ('color', 'albedo'):
+                expected = (*shape, 3)
             if image is not None and image.shape != expected:
                 raise ValueError(
                     f'frame {self.index}: {name} is {image.shape}, expected {expected}'

@@ -46,11 +46,8 @@ def _with_packed_colors(columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArra
     if not {'red', 'green', 'blue'} <= columns.keys():
         return dict(columns)
     packed = pack_colors(*(columns[name] for name in ('red', 'green', 'blue')))
-    kept = {name: values for name, values in columns.items() if name not in ('green', 'blue')}
-    return {
-        'rgb' if name == 'red' else name: packed if name == 'red' else values
-        for name, values in kept.items()
-    }
+    named = [('rgb', packed) if name == 'red' else (name, columns[name]) for name in columns]
+    return {name: values for name, values in named if name not in ('green', 'blue')}
 
 
 def pack_colors(red: NDArray[Any], green: NDArray[Any], blue: NDArray[Any]) -> NDArray[np.uint32]:
@@ -97,15 +94,13 @@ def read_ply(path: Path) -> dict[str, NDArray[Any]]:
     it is not a PLY file, is cut off, or has no vertices; LimitError if it takes too much.
     """
     with opened(path, PointFileError) as (stream, size):
-        dtype, count = _plain_header(stream)
-        left = size - stream.tell()
-        if dtype is not None and left < count * dtype.itemsize:
-            raise PointFileError(
-                f'{path} is cut off: {count} vertices need {count * dtype.itemsize} bytes, '
-                f'{left} are there'
-            )
+        dtype, count = _read_plain_header(stream)
         if dtype is not None:
-            rows = np.frombuffer(stream.read(count * dtype.itemsize), dtype, count)
+            needed, left = count * dtype.itemsize, size - stream.tell()
+            if left < needed:
+                text = f'{count} vertices need {needed} bytes, {left} are there'
+                raise PointFileError(f'{path} is cut off: {text}')
+            rows = np.frombuffer(stream.read(needed), dtype, count)
             return {name: np.ascontiguousarray(rows[name]) for name in dtype.names or ()}
     elements = read_ply_elements(path)
     if not elements.get('vertex'):
@@ -113,7 +108,7 @@ def read_ply(path: Path) -> dict[str, NDArray[Any]]:
     return elements['vertex']
 
 
-def _plain_header(stream: IO[bytes]) -> tuple[np.dtype[Any] | None, int]:
+def _read_plain_header(stream: IO[bytes]) -> tuple[np.dtype[Any] | None, int]:
     """Return the type and number of vertices, None if there is more or it is not plain binary."""
     count, kinds = -1, list[tuple[str, str]]()
     header, end, _ = stream.read(_MAX_HEADER_BYTES).partition(b'end_header\n')
@@ -168,10 +163,10 @@ def parse_ply(path: Path) -> dict[str, dict[str, NDArray[Any]]]:
     with errors_as(PointFileError, what, Exception, remedy=remedy), path.open('rb') as stream:
         loaded = load_ply(stream, fix_texture=False, skip_materials=True)
         elements = loaded['metadata']['_ply_raw']
-        return {name: element_columns(name, item) for name, item in elements.items()}
+        return {name: read_element_columns(name, item) for name, item in elements.items()}
 
 
-def element_columns(name: str, element: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+def read_element_columns(name: str, element: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     """Return the properties of an element as trimesh reads it; ValueError if rows are missing."""
     count, data = element['length'], element.get('data', {})
     fields = getattr(data, 'dtype', None)

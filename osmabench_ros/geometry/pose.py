@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -112,19 +112,17 @@ class Pose:
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
-    """A rigid transformation after a scaling by a positive factor: p -> R (s p) + t, metres."""
+    """A rigid transformation after a scaling by a positive factor: p -> R (s p) + t, metres.
 
-    pose: Pose
+    By default it changes nothing.
+    """
+
+    pose: Pose = field(default_factory=Pose.identity)
     scale: float = 1.0
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.scale) and self.scale > 0):
             raise ValueError(f'a scale must be a positive number, not {self.scale}')
-
-    @classmethod
-    def identity(cls) -> Similarity:
-        """Return the transformation that changes nothing."""
-        return cls(Pose.identity())
 
     def transform(self, points: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the images of points of shape (..., 3)."""

@@ -78,10 +78,7 @@ class StampedTrajectory:
 
     @classmethod
     def from_poses(
-        cls,
-        stamped: Iterable[tuple[int, Pose]],
-        frame_id: str = '',
-        child_frame_id: str = '',
+        cls, stamped: Iterable[tuple[int, Pose]], frame_id: str = '', child_frame_id: str = ''
     ) -> StampedTrajectory:
         """Build from (stamp in ns, pose) in any order of time; errors as of the class."""
         ordered = sorted(stamped, key=lambda item: item[0])
@@ -98,14 +95,10 @@ class StampedTrajectory:
 
     def select(self, rows: NDArray[np.integer]) -> StampedTrajectory:
         """Return the poses of some rows."""
-        return replace(
-            self,
-            stamps_ns=self.stamps_ns[rows],
-            positions=self.positions[rows],
-            rotations=self.rotations[rows],
-        )
+        names = 'stamps_ns', 'positions', 'rotations'
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
-    def transformed(self, by: Similarity) -> StampedTrajectory:
+    def transform(self, by: Similarity) -> StampedTrajectory:
         """Return the trajectory in another fixed frame, scaled if the similarity scales."""
         positions, rotations = by.transform(self.positions), by.pose.rotation @ self.rotations
         return replace(self, positions=positions, rotations=rotations)
@@ -118,11 +111,6 @@ class StampedTrajectory:
     def path_length_m(self) -> float:
         """Length of the polygon through the positions."""
         return float(np.linalg.norm(np.diff(self.positions, axis=0), axis=1).sum())
-
-    @property
-    def duration_s(self) -> float:
-        """Time from the first pose to the last."""
-        return float(self.stamps_ns[-1] - self.stamps_ns[0]) / 1e9
 
 
 _HEADER = '# timestamp tx ty tz qx qy qz qw\n'
@@ -150,19 +138,19 @@ def read_tum(path: Path) -> StampedTrajectory:
         return StampedTrajectory.from_quaternions(stamps, poses[:, :3], poses[:, 3:])
 
 
-def stamp_text(stamp_ns: int) -> str:
+def format_stamp(stamp_ns: int) -> str:
     """Return a stamp as decimal seconds, without loss."""
     return f'{stamp_ns // 10**9}.{stamp_ns % 10**9:09d}'
 
 
-def tum_text(trajectory: StampedTrajectory) -> str:
+def format_tum(trajectory: StampedTrajectory) -> str:
     """Return the content of a TUM file; stamps keep their nanoseconds."""
     from scipy.spatial.transform import Rotation
 
     turns = Rotation.from_matrix(trajectory.rotations).as_quat(canonical=True)
     rows = zip(trajectory.stamps_ns.tolist(), trajectory.positions, turns, strict=True)
     lines = (
-        ' '.join([stamp_text(stamp), *(f'{value:.9g}' for value in (*place, *turn))])
+        ' '.join([format_stamp(stamp), *(f'{value:.9g}' for value in (*place, *turn))])
         for stamp, place, turn in rows
     )
     return _HEADER + ''.join(f'{line}\n' for line in lines)

@@ -47,7 +47,7 @@ class _Edge:
             nearest = stamps[min(after, len(stamps) - 1)]
             return self.samples[nearest] if abs(nearest - stamp_ns) <= max_gap_ns else None
         low, high = stamps[after - 1], stamps[after]
-        return _between(self.samples[low], self.samples[high], (stamp_ns - low) / (high - low))
+        return _interpolate(self.samples[low], self.samples[high], (stamp_ns - low) / (high - low))
 
 
 class TransformTree:
@@ -69,7 +69,7 @@ class TransformTree:
             if edge.is_static == sample.is_static:
                 edge.samples[sample.stamp_ns] = sample.pose
         for child in self._edges:
-            list(self._ancestors(child))
+            list(self._list_ancestors(child))
 
     @property
     def frames(self) -> tuple[str, ...]:
@@ -77,15 +77,17 @@ class TransformTree:
         parents = {edge.parent for edge in self._edges.values()}
         return tuple(sorted({*self._edges, *parents}))
 
-    def root_of(self, frame: str) -> str:
+    def find_root(self, frame: str) -> str:
         """Return the outermost frame around a frame."""
-        return list(self._ancestors(frame))[-1]
+        *_, root = self._list_ancestors(frame)
+        return root
 
     def connects(self, parent: str, child: str) -> bool:
         """Return whether two frames are in one tree."""
-        return self.root_of(parent) == self.root_of(child) and {parent, child} <= set(self.frames)
+        known = {parent, child} <= set(self.frames)
+        return known and self.find_root(parent) == self.find_root(child)
 
-    def lookup(
+    def look_up(
         self, parent: str, child: str, stamp_ns: int, max_gap_ns: int = MAX_GAP_NS
     ) -> Pose | None:
         """Return the pose of a frame in another at a time.
@@ -95,15 +97,15 @@ class TransformTree:
         """
         if not self.connects(parent, child):
             return None
-        up = dict(self._climb(parent, stamp_ns, max_gap_ns))
-        for name, pose in self._climb(child, stamp_ns, max_gap_ns):
+        up = dict(self._trace(parent, stamp_ns, max_gap_ns))
+        for name, pose in self._trace(child, stamp_ns, max_gap_ns):
             if name in up:
                 return up[name].inverse() @ pose
         return None
 
-    def lookup_or_last(self, parent: str, child: str, stamp_ns: int) -> Pose | None:
-        """As `lookup`, else return the last pose: a map may be newer than all of TF."""
-        pose = self.lookup(parent, child, stamp_ns)
+    def look_up_or_last(self, parent: str, child: str, stamp_ns: int) -> Pose | None:
+        """As `look_up`, else return the last pose: a map may be newer than all of TF."""
+        pose = self.look_up(parent, child, stamp_ns)
         if pose is not None or not self.connects(parent, child):
             return pose
         try:
@@ -123,24 +125,19 @@ class TransformTree:
                 f'TF does not connect "{parent}" with "{child}"; '
                 f'there are {", ".join(self.frames) or "no frames"}'
             )
-        between = set(self._ancestors(parent)) ^ set(self._ancestors(child))
-        moving = [
-            self._edges[name]
-            for name in sorted(between)
-            if name in self._edges and not self._edges[name].is_static
-        ]
-        if not moving:
-            raise ContractError(f'TF: no moving transform between "{parent}" and "{child}"')
-        stamps = max(moving, key=lambda edge: len(edge.stamps_ns)).stamps_ns
-        found = ((stamp, self.lookup(parent, child, stamp, 0)) for stamp in stamps)
+        between = set(self._list_ancestors(parent)) ^ set(self._list_ancestors(child))
+        edges = [self._edges[name] for name in sorted(between) if name in self._edges]
+        moving = (edge.stamps_ns for edge in edges if not edge.is_static)
+        stamps: list[int] = max(moving, key=len, default=[])
+        found = ((stamp, self.look_up(parent, child, stamp, 0)) for stamp in stamps)
         known = [(stamp, pose) for stamp, pose in found if pose is not None]
         if not known:
             raise ContractError(
-                f'TF: at no time are all transforms between "{parent}" and "{child}" known'
+                f'TF: no moving transform between "{parent}" and "{child}" is known'
             )
         return StampedTrajectory.from_poses(known, parent, child)
 
-    def _ancestors(self, frame: str) -> Iterator[str]:
+    def _list_ancestors(self, frame: str) -> Iterator[str]:
         """Yield the frame and its ancestors."""
         seen = {frame}
         yield frame
@@ -153,7 +150,7 @@ class TransformTree:
             seen.add(frame)
             yield frame
 
-    def _climb(self, frame: str, stamp_ns: int, gap_ns: int) -> Iterator[tuple[str, Pose]]:
+    def _trace(self, frame: str, stamp_ns: int, gap_ns: int) -> Iterator[tuple[str, Pose]]:
         """Yield (ancestor, pose of the frame in it) as far as the samples lead."""
         pose = Pose.identity()
         yield frame, pose
@@ -166,7 +163,7 @@ class TransformTree:
             yield frame, pose
 
 
-def _between(first: Pose, second: Pose, share: float) -> Pose:
+def _interpolate(first: Pose, second: Pose, share: float) -> Pose:
     from scipy.spatial.transform import Rotation
 
     turn = Rotation.from_matrix(first.rotation.T @ second.rotation).as_rotvec()

@@ -164,7 +164,7 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True)
-class Parsed(Generic[T]):
+class ParsedReply(Generic[T]):
     """A parsed reply, or why there is none."""
 
     value: T | None = None
@@ -311,7 +311,7 @@ class ModelClient:
         *,
         progress: Progress = silent,
         what: str = 'replies',
-    ) -> list[Parsed[T]]:
+    ) -> list[ParsedReply[T]]:
         """Return an outcome for each request, in order; a failure is an outcome, not an end.
 
         There is one parser for all requests, or one for each.
@@ -320,7 +320,7 @@ class ModelClient:
         not sent, and their outcome says so.
         """
         parsers = [parse] * len(requests) if callable(parse) else parse
-        futures: list[Future[Parsed[T]]] = [Future() for _ in requests]
+        futures: list[Future[ParsedReply[T]]] = [Future() for _ in requests]
         todo = iter(list(zip(futures, requests, parsers, strict=True)))
 
         def work() -> None:
@@ -346,14 +346,16 @@ class ModelClient:
             raise
         return [future.result() for future in futures]
 
-    def _fill(self, future: Future[Parsed[T]], request: ModelRequest, parse: Parser[T]) -> None:
+    def _fill(
+        self, future: Future[ParsedReply[T]], request: ModelRequest, parse: Parser[T]
+    ) -> None:
         try:
             if not self._interrupted:
-                future.set_result(Parsed(value=self.ask(request, parse)))
+                future.set_result(ParsedReply(value=self.ask(request, parse)))
         except LanguageModelError as error:
             if not isinstance(error, (BudgetExceededError, RefusalError, NotAskedError)):
                 _show(str(error))
-            future.set_result(Parsed(error=error))
+            future.set_result(ParsedReply(error=error))
         except BaseException as error:
             future.set_exception(error)
 

@@ -33,7 +33,7 @@ from osmabench_ros.mappers.bundled import BundledMapper, LabelFeatures, map_of_i
 from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
 from osmabench_ros.mappers.nodes import NodeBuilder, rows_by
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.semantics.labels import LabelSet, lab_from_rgb, normalised_name
+from osmabench_ros.semantics.labels import LabelSet, convert_to_lab, normalised_name
 from osmabench_ros.semantics.scene_graph import SceneNode
 
 VOXEL_M = 0.05
@@ -307,7 +307,7 @@ class Survey:
         voxels = Voxels(
             keys=cells.voxels,
             points=cells.points,
-            lab=lab_from_rgb(cells.colors),
+            lab=convert_to_lab(cells.colors),
             texture=np.sqrt(variance),
             normals=cells.extras[:, :3] / _NORMAL_STEPS,
         )

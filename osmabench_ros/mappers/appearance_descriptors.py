@@ -11,7 +11,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from osmabench_ros.mappers.fusion import AXIS_BITS
-from osmabench_ros.semantics.storeys import heights_above_floor
+from osmabench_ros.semantics.storeys import measure_heights_above_floor
 
 MAX_COLOR_STEP = 6.0
 """Largest difference of colour (CIE 1976) between neighbours in a region."""
@@ -186,7 +186,7 @@ def _shape_features(
     count = int(groups.max()) + 1
     order = np.argsort(groups, kind='stable')
     starts = np.searchsorted(groups[order], np.arange(count))
-    height = heights_above_floor(voxels.points)[order].astype(np.float64)
+    height = measure_heights_above_floor(voxels.points)[order].astype(np.float64)
     lowest, highest = (part.reduceat(height, starts) for part in (np.minimum, np.maximum))
     length, width = _footprints(voxels.points, groups, count)
     curvature = 1.0 - np.linalg.norm(voxels.normals, axis=1)

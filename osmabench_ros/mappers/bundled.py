@@ -34,7 +34,7 @@ from osmabench_ros.maps.semantic_map import (
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.relations import derive_relations
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
-from osmabench_ros.semantics.storeys import lowest_level, storey_heights, storey_of
+from osmabench_ros.semantics.storeys import find_lowest_level, find_storey, find_storeys
 
 CELL_M = 0.05
 WALL_FROM_M, WALL_TO_M, WALL_BIN_M = 0.4, 1.9, 0.1
@@ -188,7 +188,7 @@ def find_rooms(points: NDArray[np.floating]) -> FoundRooms:
     origin = points[:, :2].min(axis=0).astype(np.float64) - CELL_M
     cells = np.floor((points[:, :2] - origin) / CELL_M).astype(np.int64)
     shape = tuple(cells.max(axis=0) + 2)
-    height = points[:, 2] - lowest_level(points)
+    height = points[:, 2] - find_lowest_level(points)
     wall = _walls(cells, height, shape)
     seen = np.zeros(shape, np.bool_)
     seen[cells[:, 0], cells[:, 1]] = True
@@ -281,8 +281,8 @@ def with_rooms(nodes: Sequence[SceneNode], points: NDArray[np.floating]) -> tupl
     low, centers = (
         np.array([getattr(node.box, name) for node in nodes]) for name in ('minimum', 'center')
     )
-    storeys_m = storey_heights(points)
-    of_points, of_nodes = (storey_of(z, storeys_m) for z in (points[:, 2], low[:, 2]))
+    storeys_m = find_storeys(points)
+    of_points, of_nodes = (find_storey(z, storeys_m) for z in (points[:, 2], low[:, 2]))
     rooms = np.full(len(nodes), NO_ROOM, np.int64)
     boxes: list[AxisAlignedBox] = []
     for storey in range(max(1, len(storeys_m))):

@@ -10,7 +10,7 @@ from osmabench_ros.base.color import decoded, encoded_image
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.fusion import FusedCells
-from osmabench_ros.semantics.labels import LabelSet, color_indices, most_frequent_color
+from osmabench_ros.semantics.labels import LabelSet, choose_color, color_indices
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode, ScoredLabel
 
 COLUMN_M = 1.0
@@ -134,7 +134,7 @@ class NodeBuilder:
             kind=NodeKind.BACKGROUND if structure else NodeKind.OBJECT,
             labels=labels,
             attributes={
-                'color': most_frequent_color(self._colors[rows], counts),
+                'color': choose_color(self._colors[rows], counts),
                 'height_m': round(float(oriented.size[2]), 3),
                 'length_m': round(length, 3),
                 'width_m': round(width, 3),

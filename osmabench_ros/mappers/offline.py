@@ -21,7 +21,7 @@ from pydantic import Field
 from osmabench_ros.base.files import Existing, atomic_directory, check_folder, write_text
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError, MapError, OsmabenchError, RunError, errors_as
-from osmabench_ros.geometry.axes import optical_pose_in_link
+from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.bundled import BundledMapper
@@ -119,7 +119,7 @@ class OfflineMapper(BundledMapper):
             self._writer = FolderWriter(self.sequence, self._method.sequence)
             self._intrinsics = frame.intrinsics
             if self._method.origin == 'first_camera':
-                self._origin = frame.camera_pose @ optical_pose_in_link().inverse()
+                self._origin = frame.camera_pose @ OPTICAL_IN_LINK.inverse()
             if self._method.true_masks:
                 self._masks = ConceptGraphsDetections(self.sequence, self.label_set, self.seed)
         self._writer.write(frame)

@@ -14,7 +14,7 @@ from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.nearest_neighbours import Neighbours
 from osmabench_ros.metrics.similarity import CosineTable, ranks_of_rows
 from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, WordCategory, stripped
-from osmabench_ros.semantics.labels import rows_by_id
+from osmabench_ros.semantics.labels import group_rows_by_id
 
 MAX_DISTANCE_M = 0.05
 """Largest distance between a true point and the predicted one that it is compared with."""
@@ -259,7 +259,7 @@ def set_ranking(
         place.setdefault(stripped(prompt), index)
     near = (points.rows >= 0) & (points.distances_m <= max_distance_m)
     found = []
-    for object_id, own in rows_by_id(points.object_ids).items():
+    for object_id, own in group_rows_by_id(points.object_ids).items():
         item = labels.objects.get(object_id)
         if item is None or not (compat or TieredLabels.is_scored(item)):
             continue

@@ -175,7 +175,7 @@ def alignment_of(
         If the positions leave the alignment open, e.g. because they lie on a line.
     """
     if kind is TrajectoryAlignment.NONE:
-        return Similarity.identity()
+        return Similarity()
     if kind is TrajectoryAlignment.ORIGIN:
         return Similarity(reference.pose(0) @ estimate.pose(0).inverse())
     try:

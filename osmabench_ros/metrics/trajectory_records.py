@@ -129,7 +129,7 @@ def score_trajectory(
         offset_s=settings.offset_s,
     )
     similarity = alignment_of(truth, own, settings.alignment)
-    aligned = own.transformed(similarity)
+    aligned = own.transform(similarity)
     by_positions = settings.alignment in (TrajectoryAlignment.SE3, TrajectoryAlignment.SIM3)
     is_open = by_positions and turn_is_open(truth, aligned)
     errors = absolute_errors(truth, aligned)

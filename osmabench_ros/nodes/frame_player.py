@@ -28,7 +28,7 @@ from osmabench_ros.runs.config import PacingConfig
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.reading import SequenceReading
 from osmabench_ros.sequences.recorded import RECORDED, RecordedFrames, names_of, open_sequence
-from osmabench_ros.simulation.conditions import condition_of_text
+from osmabench_ros.simulation.conditions import parse_condition_text
 from osmabench_ros.simulation.frame_source import FrameSource, SimulatedFrame, SimulatedFrames
 from osmabench_ros.simulation.robot_path import RobotPath, sample_trajectory
 from osmabench_ros.simulation.strategies import Strategy, plan_with_strategy
@@ -408,10 +408,10 @@ def open_frames(settings: BridgeSettings) -> SimulatedFrames:
     # Cheap look-ups come first, so that a misspelt name does not cost the time of a scene.
     condition = settings.condition
     if isinstance(condition, str):
-        condition = condition_of_text(condition)
+        condition = parse_condition_text(condition)
     chosen, camera, rate_hz = settings.scene, settings.camera, settings.trajectory.frame_rate_hz
     scene = chosen.load()
-    motion = condition.motion_at(rate_hz)
+    motion = condition.make_motion(rate_hz)
     trajectory = sample_trajectory(_path(settings, scene), motion, rate_hz, camera.mount)
     start = partial(settings.simulator.simulator, camera=camera)
     return SimulatedFrames(scene, start(scene), condition, trajectory, chosen.seed_of_path, start)

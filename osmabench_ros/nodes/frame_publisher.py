@@ -14,7 +14,7 @@ from std_msgs.msg import ColorRGBA
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.errors import ContractError
-from osmabench_ros.geometry.axes import optical_pose_in_link
+from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.live_method import ARROW, MapOrigin, TfMode, way_up
@@ -112,12 +112,10 @@ class GroundTruthTransforms:
         self._authority = TransformAuthority()
         self._dynamic = TransformBroadcaster(node)
         self._static = StaticTransformBroadcaster(node)
-        link_in_base = base_to_camera @ optical_pose_in_link().inverse()
+        link_in_base = base_to_camera @ OPTICAL_IN_LINK.inverse()
         camera = (
             _stamp_transform(0, topics.BASE_FRAME, topics.CAMERA_LINK_FRAME, link_in_base),
-            _stamp_transform(
-                0, topics.CAMERA_LINK_FRAME, topics.CAMERA_FRAME, optical_pose_in_link()
-            ),
+            _stamp_transform(0, topics.CAMERA_LINK_FRAME, topics.CAMERA_FRAME, OPTICAL_IN_LINK),
         )
         ours = self._settings.of_camera
         self._fixed = [edge for edge in camera if edge.child_frame_id in ours]

@@ -210,10 +210,12 @@ class TransformHistory:
         except ValueError:
             return False
 
-    def lookup(self, parent: str, child: str, stamp_ns: int) -> Pose | None:
+    def look_up(self, parent: str, child: str, stamp_ns: int) -> Pose | None:
         """Return the last known pose of a frame in another at a time, None if unknown."""
         static = ((TF_STATIC, message) for message in self.static.values())
-        return transform_tree_of([*static, *self.messages]).lookup_or_last(parent, child, stamp_ns)
+        return transform_tree_of([*static, *self.messages]).look_up_or_last(
+            parent, child, stamp_ns
+        )
 
 
 PATIENCE_S = 2.0
@@ -251,10 +253,10 @@ class MapFrame:
         frame = made.header.frame_id
         if frame == WORLD_FRAME:
             return made
-        pose = self.transforms.lookup(WORLD_FRAME, frame, made.header.stamp_ns)
+        pose = self.transforms.look_up(WORLD_FRAME, frame, made.header.stamp_ns)
         if pose is None and not self._is_world:
             raise ParticipantError(self._unknown(frame))
-        by = Similarity.identity() if pose is None else Similarity(pose)
+        by = Similarity() if pose is None else Similarity(pose)
         return transform_map(made, by, WORLD_FRAME)
 
     def _unknown(self, frame: str) -> str:

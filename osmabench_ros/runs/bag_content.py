@@ -74,8 +74,7 @@ class BagContent:
             for topic, message in self.kept.get(kind, [])[-1:]:
                 with errors_as(SequenceError, f'topic "{topic}"', ConfigError):
                     name = getattr(message, 'name', '') or 'recorded'
-                    found = sorted(classes(message), key=lambda item: item.id)
-                    return LabelSet(name, tuple(found))
+                    return LabelSet(name, tuple(classes(message)))
         return None
 
     @cached_property

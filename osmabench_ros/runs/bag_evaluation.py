@@ -14,7 +14,7 @@ from osmabench_ros.base import files
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import ConfigError, RunError, SequenceError, errors_as
 from osmabench_ros.geometry.pose import Similarity
-from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, read_tum, tum_text
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, format_tum, read_tum
 from osmabench_ros.geometry.transform_tree import TransformTree
 from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.map_kinds import RecordedMap, choose_map_topic, read_recorded_map
@@ -166,7 +166,7 @@ class _Evaluation:
         files.write_json(self.folder / evaluation.REPORT, report.model_dump(mode='json'))
         if trajectory is not None:
             for name in ('reference', 'estimate'):
-                text = tum_text(getattr(trajectory, name))
+                text = format_tum(getattr(trajectory, name))
                 files.write_text(self.folder / TRAJECTORY_FOLDER / f'{name}.tum', text)
         directory = None if reference is None else reference.directory
         return BagEvaluation(report, trajectory, directory)
@@ -288,14 +288,14 @@ def place_map(
     """Return where the map is by its frame and the TF of the bag; ConfigError if unknown."""
     map_frame, alignment = made.header.frame_id, source.align
     if reference_frame in ('', map_frame):
-        return Similarity.identity(), f'the map is in frame "{map_frame}"'
-    pose = transforms.lookup_or_last(reference_frame, map_frame, made.header.stamp_ns)
+        return Similarity(), f'the map is in frame "{map_frame}"'
+    pose = transforms.look_up_or_last(reference_frame, map_frame, made.header.stamp_ns)
     if pose is not None and alignment is not MapAlignment.NONE:
         remark = f'the map was put from frame "{map_frame}" into "{reference_frame}" by the TF of'
         return Similarity(pose), f'{remark} the bag'
     taken = f'coordinates in frame "{map_frame}" were taken for those of "{reference_frame}"'
     if alignment is MapAlignment.NONE:
-        return Similarity.identity(), f'{taken}, as --align none asks for'
+        return Similarity(), f'{taken}, as --align none asks for'
     if alignment is None or (alignment is MapAlignment.KNOWN and source.transform is None):
         raise ConfigError(
             f'the map is in frame "{map_frame}", its reference in "{reference_frame}", and the TF '
@@ -303,7 +303,7 @@ def place_map(
             'choose --align icp, trajectory, or known with --transform; or --align none, if the '
             'frames are the same'
         )
-    return Similarity.identity(), f'before alignment {taken}'
+    return Similarity(), f'before alignment {taken}'
 
 
 @dataclass(frozen=True, eq=False)

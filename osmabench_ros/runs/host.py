@@ -109,9 +109,9 @@ def renderer(simulator: str) -> str:
         if simulator == 'opengl':
             return opengl_renderer()
         if simulator == 'habitat':
-            from osmabench_ros.simulation.habitat.simulator import habitat_versions
+            from osmabench_ros.simulation.habitat.simulator import read_habitat_versions
 
-            found = habitat_versions()
+            found = read_habitat_versions()
             return f'habitat_sim {found["habitat_sim"]} on Python {found["python"]}'
     except OsmabenchError as error:
         return f'unknown: {error}'
@@ -120,10 +120,10 @@ def renderer(simulator: str) -> str:
 
 def opengl_renderer() -> str:
     """Return the renderer of OpenGL here; raises as `create_context`."""
-    from osmabench_ros.simulation.opengl.textures import create_context, renderer_name
+    from osmabench_ros.simulation.opengl.textures import create_context, get_renderer_name
 
     context = create_context()
     try:
-        return renderer_name(context)
+        return get_renderer_name(context)
     finally:
         context.release()

@@ -20,7 +20,7 @@ from osmabench_ros.base.progress import Progress
 from osmabench_ros.errors import ConfigError, OsmabenchWarning, check_all
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, tum_text
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, format_tum
 from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.mappers.mapper import make_mapper, mapper_class, reads_albedo
@@ -47,7 +47,7 @@ from osmabench_ros.sequences import ground_truth
 from osmabench_ros.sequences.layout import RecordedSequence
 from osmabench_ros.sequences.recorded import names_of, open_sequence
 from osmabench_ros.simulation.conditions import name_of_condition, require_light
-from osmabench_ros.simulation.frame_source import stamp_of
+from osmabench_ros.simulation.frame_source import make_stamp
 from osmabench_ros.simulation.robot_path import RobotPath, Trajectory
 from osmabench_ros.simulation.schedule import Moment, Span
 from osmabench_ros.simulation.simulator import Simulator
@@ -242,7 +242,7 @@ class Preparation:
                 _write_poses(plan, zip(recorded.stamps_ns, recorded.poses, strict=True))
             return
         frames = shared_path.driven_trajectory(plan).frames
-        _write_poses(plan, ((stamp_of(frame.time_s), frame.camera_pose) for frame in frames))
+        _write_poses(plan, ((make_stamp(frame.time_s), frame.camera_pose) for frame in frames))
 
     def prepare_all(
         self, config: MatrixConfig, root: Path, progress: Progress
@@ -271,7 +271,7 @@ def _check_mapper(mapper: MapperConfig) -> None:
 
 
 def _write_poses(plan: RunPlan, poses: Iterable[tuple[int, Pose]]) -> None:
-    text = tum_text(StampedTrajectory.from_poses(poses))
+    text = format_tum(StampedTrajectory.from_poses(poses))
     files.write_text(plan.directory / TRUE_TRAJECTORY, text)
 
 
@@ -315,7 +315,7 @@ def _measure_coverage(
     poses = shared_path.drive(plan.config, path).camera_poses
     whole, *storeys = (
         {'share': item.share, **asdict(item)}
-        for item in lookouts.coverages(poses, camera.intrinsics, storeys_m)
+        for item in lookouts.measure_coverages(poses, camera.intrinsics, storeys_m)
     )
     found = {'strategy': plan.config.trajectory.strategy.value, **whole}
     heights = [{'height_m': round(height_m, 3)} for height_m in storeys_m]
@@ -466,7 +466,7 @@ def _check_lamps(plan: RunPlan, preparation: Preparation) -> Iterator[str]:
     if plan.scene.sequence is not None:
         return
     scene, lighting = preparation.scene_of(plan), plan.condition.lighting
-    lights = [light for light, _ in lighting.base_lights(scene)]
+    lights = [light for light, _ in lighting.list_lights(scene)]
     for number, rule in enumerate(lighting.scene_lights):
         if lights and not any(rule.select.matches(light, scene) for light in lights):
             yield (

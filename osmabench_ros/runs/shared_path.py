@@ -26,7 +26,7 @@ from osmabench_ros.simulation.robot_path import (
     Motion,
     RobotPath,
     Trajectory,
-    path_along,
+    make_path_along,
     plan_path,
     sample_trajectory,
 )
@@ -79,7 +79,7 @@ def _follow_goals(
 ) -> RobotPath:
     """Follow the goals one after another, each from the point reached before."""
     points = goal_points or list(
-        navigation.random_points(goals + 1, np.random.default_rng([seed, goals]))
+        navigation.draw_points(goals + 1, np.random.default_rng([seed, goals]))
     )
     if len(points) < 2:
         raise SimulationError('a path needs a start and a goal: two points or more')
@@ -138,7 +138,7 @@ def replay_path(
             OsmabenchWarning,
             stacklevel=2,
         )
-    return path_along(places, headings, segments=config.goals)
+    return make_path_along(places, headings, segments=config.goals)
 
 
 def _poses(
@@ -196,13 +196,13 @@ def shared_path(
         )
     # The path is cut, not the frames: a faster condition sees the same places in fewer frames.
     longest_s = (config.trajectory.max_frames - 1) / config.trajectory.frame_rate_hz
-    return path.until(longest_s, Motion())
+    return path.crop(longest_s, Motion())
 
 
 def drive(config: MatrixConfig, path: RobotPath, condition: Condition | None = None) -> Trajectory:
     """Return the trajectory along a path, at the speed of a condition or of the baseline."""
     rate_hz = config.trajectory.frame_rate_hz
-    motion = Motion() if condition is None else condition.motion_at(rate_hz)
+    motion = Motion() if condition is None else condition.make_motion(rate_hz)
     return sample_trajectory(path, motion, rate_hz, config.camera.mount)
 
 

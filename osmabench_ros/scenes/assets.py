@@ -24,7 +24,7 @@ from osmabench_ros.base.fence import read_in_fence
 from osmabench_ros.base.reading import opened
 from osmabench_ros.errors import MissingDependencyError, OsmabenchError, SceneError, errors_as
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
-from osmabench_ros.geometry.point_files import element_columns
+from osmabench_ros.geometry.point_files import read_element_columns
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES, NEARBY, TextureSearch
 from osmabench_ros.scenes.mesh_files import (
@@ -226,7 +226,7 @@ def _collect_geometries(path: Path, data: bytes, files: MeshFiles) -> list[tuple
 def _check_complete(geometry: Any) -> None:
     """Refuse missing rows of PLY, and indices that negative numbers count from the end."""
     for name, element in geometry.metadata.get('_ply_raw', {}).items():
-        element_columns(name, element)
+        read_element_columns(name, element)
     if not 0 <= geometry.faces.min() <= geometry.faces.max() < len(geometry.vertices):
         raise ValueError('a triangle has a vertex that is not there')
 

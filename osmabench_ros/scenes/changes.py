@@ -48,7 +48,7 @@ def find_holders(scene: Scene, places: Iterable[AxisAlignedBox]) -> dict[int, tu
     """
     boxes = list(places)
     near = tuple(
-        item for item in scene.objects if any(item.box.distance_to(box) < 0.1 for box in boxes)
+        item for item in scene.objects if any(item.box.measure_gap(box) < 0.1 for box in boxes)
     )
     if not near:
         return {}
@@ -92,7 +92,7 @@ def find_parts_of_assemblies(scene: Scene) -> dict[str, list[SceneObject]]:
 
 def _find_touching(items: Sequence[SceneObject]) -> list[SceneObject]:
     pairs = combinations(items, 2)
-    near = [pair for pair in pairs if pair[0].box.distance_to(pair[1].box) <= TOUCH_M]
+    near = [pair for pair in pairs if pair[0].box.measure_gap(pair[1].box) <= TOUCH_M]
     ids = {item.instance_id for pair in near for item in pair}
     return [item for item in items if item.instance_id in ids]
 
@@ -123,7 +123,7 @@ def find_collision(
     single = RayCaster(replace(scene, objects=(probe,)))
     for other in scene.objects:
         skipped = other.instance_id == item.instance_id or other.instance_id in without
-        if skipped or not probe.box.intersection_volume(other.box) > 0:
+        if skipped or not probe.box.measure_intersection(other.box) > 0:
             continue
         caster = RayCaster(replace(scene, objects=(other,)))
         if _passes(probe, caster, other.box) or _passes(other, single, probe.box):

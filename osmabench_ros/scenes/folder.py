@@ -148,7 +148,7 @@ def _label_set(manifest: Manifest, path: Path) -> LabelSet:
             name = normalised_name(item.name)
             structure = is_structure(name) if item.structure is None else item.structure
             classes.append(LabelClass(item.id, name, structure))
-        return LabelSet(manifest.dataset, tuple(sorted(classes, key=lambda item: item.id)))
+        return LabelSet(manifest.dataset, tuple(classes))
 
 
 def _read_rooms(manifest: Manifest, path: Path) -> dict[str, Room]:

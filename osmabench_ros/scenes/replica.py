@@ -112,7 +112,7 @@ def _read_classes(info: _Info, path: Path) -> tuple[LabelSet, dict[int, int]]:
             'replica',
             tuple(
                 LabelClass(item.id, normalised_name(item.name), is_structure(item.name))
-                for item in sorted(named, key=lambda item: item.id)
+                for item in named
             ),
         )
     if len({item.id for item in info.objects}) < len(info.objects):

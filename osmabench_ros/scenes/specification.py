@@ -243,7 +243,7 @@ class _RoomView:
     ) -> bool:
         box, relation = node.known_box, item.relation
         if relation is SpecifiedRelation.AGAINST_WALL:
-            return any(box.distance_to(wall) <= WALL_M for wall in self._walls)
+            return any(box.measure_gap(wall) <= WALL_M for wall in self._walls)
         if relation is SpecifiedRelation.MIDDLE:
             off = np.abs(box.center - self._extent.center) / self._extent.size
             return bool((off[:2] <= MIDDLE_SHARE).all())

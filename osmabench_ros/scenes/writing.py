@@ -18,8 +18,8 @@ from osmabench_ros.base.files import Existing, atomic_directory
 from osmabench_ros.errors import OsmabenchWarning, SceneError
 from osmabench_ros.geometry.axes import (
     OPENGL_FROM_OPTICAL,
-    object_pose_to_habitat,
-    points_to_habitat,
+    turn_pose_to_habitat,
+    turn_to_habitat,
 )
 from osmabench_ros.scenes.folder import FORMAT, MANIFEST, Manifest, ManifestLight
 from osmabench_ros.scenes.ground_truth import assign_rooms_to_lights
@@ -231,7 +231,7 @@ def _choose_template_names(objects: Iterable[SceneObject]) -> dict[int, str]:
 
 
 def _describe_instance(item: SceneObject, template: str) -> dict[str, Any]:
-    pose = object_pose_to_habitat(item.pose)
+    pose = turn_pose_to_habitat(item.pose)
     x, y, z, w = pose.quaternion
     added = {'instance_id': item.instance_id, 'attributes': dict(item.attributes)}
     room = {} if item.room_id is None else {'room_id': item.room_id}
@@ -246,7 +246,7 @@ def _describe_instance(item: SceneObject, template: str) -> dict[str, Any]:
 
 
 def _describe_region(room: Room) -> dict[str, Any]:
-    corners = points_to_habitat(np.stack([room.box.minimum, room.box.maximum]))
+    corners = turn_to_habitat(np.stack([room.box.minimum, room.box.maximum]))
     (x0, y0, z0), (x1, y1, z1) = corners.min(axis=0).tolist(), corners.max(axis=0).tolist()
     return {
         'name': room.name,
@@ -264,7 +264,7 @@ def _describe_light(light: Light) -> dict[str, Any]:
     def turn_axes(vector: Sequence[float]) -> Any:
         if light.attached_to_camera:
             return (OPENGL_FROM_OPTICAL @ vector).tolist()
-        return points_to_habitat(np.asarray(vector)).tolist()
+        return turn_to_habitat(np.asarray(vector)).tolist()
 
     cone = 2 * light.spot_half_angle_rad
     spot = {'innerConeAngle': SPOT_INNER_SHARE * cone, 'outerConeAngle': cone}
@@ -297,12 +297,12 @@ def _encode_glb(groups: Iterable[Group]) -> bytes:
         for i, mesh in enumerate(meshes):
             material = materials.setdefault(id(mesh.material), _convert_material(mesh.material))
             vertices = mesh.vertices @ matrix[:3, :3].T + matrix[:3, 3]
-            normals = points_to_habitat(mesh.normals @ matrix[:3, :3].T)
+            normals = turn_to_habitat(mesh.normals @ matrix[:3, :3].T)
             # trimesh counts v from the bottom of the image, a Material from row 0.
             uv = np.column_stack([mesh.uv[:, 0], 1.0 - mesh.uv[:, 1]])
             built.add_geometry(
                 trimesh.Trimesh(
-                    points_to_habitat(vertices),
+                    turn_to_habitat(vertices),
                     mesh.faces,
                     vertex_normals=normals if mesh.has_normals else None,
                     visual=trimesh.visual.TextureVisuals(uv=uv, material=material),

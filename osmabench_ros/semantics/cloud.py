@@ -103,7 +103,7 @@ class SurfacePoints:
         part = self._points[start:stop]
         return part[((part[:, 1:] >= low[1:]) & (part[:, 1:] <= high[1:])).all(axis=1)]
 
-    def covered_share(self, box: AxisAlignedBox, z_low: float, z_high: float) -> float:
+    def measure_cover(self, box: AxisAlignedBox, z_low: float, z_high: float) -> float:
         """Return the share of a box's footprint that has points between two heights."""
         low, high = box.minimum.copy(), box.maximum.copy()
         low[2], high[2] = z_low, z_high
@@ -113,7 +113,7 @@ class SurfacePoints:
         index = np.minimum(scaled.astype(int), cells - 1)
         return len(np.unique(index[:, 0] * MAX_CELLS + index[:, 1])) / float(cells.prod())
 
-    def nearest_height_gap(self, box: AxisAlignedBox, gap_m: float) -> float:
+    def measure_height_gap(self, box: AxisAlignedBox, gap_m: float) -> float:
         """Return the distance of the box's bottom from the surface within `gap_m` of it.
 
         The surface's height is the 80th percentile of its points, which is on the upper face
@@ -126,7 +126,7 @@ class SurfacePoints:
             return float('inf')
         return abs(float(np.quantile(points[:, 2], 0.8)) - float(box.minimum[2]))
 
-    def enclosed_share(
+    def measure_enclosure(
         self, box: AxisAlignedBox, z_low: float, z_high: float, within: AxisAlignedBox
     ) -> float:
         """Return the largest arc of horizontal directions from the box that meet a point.
@@ -143,14 +143,14 @@ class SurfacePoints:
         hit[sector] = True
         # One empty sector between two others is a gap in the points.
         hit |= np.roll(hit, 1) & np.roll(hit, -1)
-        return _longest_run(hit) / SECTORS
+        return _find_longest_run(hit) / SECTORS
 
     def touching(self, box: AxisAlignedBox, gap_m: float) -> int:
         """Return the number of points within `gap_m` of a box, along the axes."""
         return len(self.within(box.minimum - gap_m, box.maximum + gap_m))
 
 
-def _longest_run(circle: NDArray[np.bool_]) -> int:
+def _find_longest_run(circle: NDArray[np.bool_]) -> int:
     """Return the length of the longest run of True on a circle."""
     if circle.all():
         return len(circle)

@@ -52,12 +52,11 @@ class LabelClass:
     structure: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.id < UNLABELLED:
+        if not (0 <= self.id < UNLABELLED and self.name):
             raise ConfigError(
-                f'class "{self.name}" has id {self.id}; ids must lie in 0 to {UNLABELLED - 1}'
+                f'class "{self.name}" has id {self.id}; ids must lie in 0 to {UNLABELLED - 1}, '
+                'and names must not be empty'
             )
-        if not self.name:
-            raise ConfigError(f'class id {self.id} has no name; give it one in the label set')
 
 
 @dataclass(frozen=True)
@@ -69,23 +68,21 @@ class LabelSet:
     name : str
         For example ``'apartment'``.
     classes : tuple of LabelClass
-        Ordered by id, ids and names unique.
+        In any order, kept ordered by id; ids and names unique.
     """
 
     name: str
     classes: tuple[LabelClass, ...]
 
     def __post_init__(self) -> None:
-        ids = [item.id for item in self.classes]
-        names = [item.name for item in self.classes]
-        for what, values in (('id', map(str, ids)), ('name', names)):
-            twice = sorted(value for value, count in Counter(values).items() if count > 1)
-            if twice:
+        ordered = tuple(sorted(self.classes, key=lambda item: item.id))
+        object.__setattr__(self, 'classes', ordered)
+        for what in ('id', 'name'):
+            counts = Counter(str(getattr(item, what)) for item in ordered)
+            if twice := sorted(value for value, count in counts.items() if count > 1):
                 raise ConfigError(
                     f'label set "{self.name}": {what} {", ".join(twice)} occurs more than once'
                 )
-        if ids != sorted(ids):
-            raise ConfigError(f'label set "{self.name}": classes must be ordered by id')
 
     @classmethod
     def from_names(
@@ -93,13 +90,8 @@ class LabelSet:
     ) -> LabelSet:
         """Build from names, numbered alphabetically; those in `structure` are marked so."""
         marked = {normalised_name(item) for item in structure}
-        ordered = sorted({normalised_name(item) for item in names} | marked)
-        return cls(
-            name,
-            tuple(
-                LabelClass(first_id + i, item, item in marked) for i, item in enumerate(ordered)
-            ),
-        )
+        ordered = enumerate(sorted({normalised_name(item) for item in names} | marked), first_id)
+        return cls(name, tuple(LabelClass(i, item, item in marked) for i, item in ordered))
 
     @cached_property
     def by_id(self) -> Mapping[int, LabelClass]:
@@ -125,13 +117,12 @@ class LabelSet:
         """Return the name of a class id, 'unlabelled' for the sentinel."""
         if class_id == UNLABELLED:
             return 'unlabelled'
-        try:
-            return self.by_id[class_id].name
-        except KeyError:
+        if class_id not in self.by_id:
             raise ConfigError(
                 f'label id {class_id} is not in label set "{self.name}" '
                 f"({len(self.classes)} classes); add it or use the scene's own label set"
-            ) from None
+            )
+        return self.by_id[class_id].name
 
     def id_of(self, name: str) -> int:
         """Return the id of a class name, UNLABELLED if the set does not have it."""
@@ -152,22 +143,13 @@ class LabelSet:
         return asdict(self)
 
     @classmethod
-    def of_classes(cls, name: str, classes: Iterable[LabelClass]) -> LabelSet:
-        """Build from classes in any order."""
-        return cls(name, tuple(sorted(classes, key=lambda item: item.id)))
-
-    @classmethod
     def from_foreign(cls, name: str, classes: Iterable[Mapping[str, Any]]) -> LabelSet:
         """Build from classes as others list them, each with "id" and "name" in any spelling."""
-        listed = (
-            LabelClass(
-                int(item['id']),
-                normalised_name(str(item['name'])),
-                bool(item.get('structure', False)),
-            )
+        listed = [
+            (int(item['id']), normalised_name(str(item['name'])), bool(item.get('structure')))
             for item in classes
-        )
-        return cls.of_classes(name, listed)
+        ]
+        return cls(name, tuple(LabelClass(*item) for item in listed))
 
     @cached_property
     def sha256(self) -> str:
@@ -202,7 +184,7 @@ def is_structure(name: str) -> bool:
     return ' '.join(words) in STRUCTURE_NAMES or words[-1] in STRUCTURE_NOUNS
 
 
-def rows_by_id(ids: NDArray[np.integer]) -> dict[int, NDArray[np.intp]]:
+def group_rows_by_id(ids: NDArray[np.integer]) -> dict[int, NDArray[np.intp]]:
     """Return the ascending rows of every class or instance id, ids ascending."""
     if not len(ids):
         return {}
@@ -246,7 +228,7 @@ COLOR_EXAMPLES: Mapping[str, tuple[int, int, int]] = MappingProxyType(
 """An sRGB example of each colour term; the procedural apartment uses the same terms."""
 
 
-def lab_from_rgb(rgb: NDArray[np.uint8]) -> NDArray[np.float64]:
+def convert_to_lab(rgb: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Return CIELAB (D65) of sRGB colours (..., 3)."""
     from skimage.color import rgb2lab
 
@@ -257,12 +239,12 @@ def color_indices(rgb: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Return for each colour (N, 3) the row (N,) of the nearest of COLOR_EXAMPLES in CIELAB."""
     examples = np.array(list(COLOR_EXAMPLES.values()), np.uint8)
     palette, inverse = np.unique(rgb.reshape(-1, 3), axis=0, return_inverse=True)
-    difference = lab_from_rgb(palette)[:, None] - lab_from_rgb(examples)
+    difference = convert_to_lab(palette)[:, None] - convert_to_lab(examples)
     nearest = np.argmin((difference**2).sum(axis=2), axis=1)
     return np.asarray(nearest[inverse.reshape(-1)])
 
 
-def most_frequent_color(indices: NDArray[np.integer], weights: NDArray[np.integer]) -> str:
+def choose_color(indices: NDArray[np.integer], weights: NDArray[np.integer]) -> str:
     """Return the name with the greatest sum of weights; ties go to the first name."""
     votes = np.bincount(indices, weights=weights, minlength=len(COLOR_EXAMPLES))
     return list(COLOR_EXAMPLES)[int(votes.argmax())]

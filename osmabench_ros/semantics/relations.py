@@ -91,6 +91,9 @@ class RelationThresholds:
 
 LIMITS = RelationThresholds()
 
+Carriers = Mapping[int, tuple[RelationType, int]]
+"""How each carried object is carried, and by which, as rows of the objects."""
+
 SYMMETRIC = frozenset({RelationType.NEXT_TO, RelationType.NEAR})
 """Relations that always come in both directions."""
 
@@ -125,19 +128,19 @@ def derive_relations(
     things = [n for n in boxed if n.kind in THINGS]
     found = _Relations(things, surfaces or {}, occluded)
     order = {relation.value: i for i, relation in enumerate(RelationType)}
-    edges = [*found.edges(), *_memberships(things, rooms)]
+    edges = [*found.edges(), *_join_rooms(things, rooms)]
     return tuple(sorted(edges, key=lambda edge: (edge.source, order[edge.type], edge.target)))
 
 
-def _memberships(things: Iterable[SceneNode], rooms: Sequence[SceneNode]) -> Iterable[SceneEdge]:
+def _join_rooms(things: Iterable[SceneNode], rooms: Sequence[SceneNode]) -> Iterable[SceneEdge]:
     ids = {room.id for room in rooms}
     for node in things:
-        room_id = node.parent if node.parent in ids else _room_around(node, rooms)
+        room_id = node.parent if node.parent in ids else _find_room_around(node, rooms)
         if room_id is not None:
             yield SceneEdge(node.id, room_id, RelationType.PART_OF.value)
 
 
-def _room_around(node: SceneNode, rooms: Sequence[SceneNode]) -> int | None:
+def _find_room_around(node: SceneNode, rooms: Sequence[SceneNode]) -> int | None:
     center = node.known_box.center
     holding = [room for room in rooms if room.known_box.contains(center)]
     return min(holding, key=lambda room: (room.known_box.volume, room.id)).id if holding else None
@@ -180,31 +183,31 @@ class _Relations:
 
     def edges(self) -> Iterable[SceneEdge]:
         """Yield all edges."""
-        carriers = self._carriers()
-        covers = self._covers(carriers)
+        carriers = self._find_carriers()
+        covers = self._find_covers(carriers)
         attached = self._find_attached(carriers)
         for a, (relation, b) in carriers.items():
-            yield self._edge(a, b, relation)
+            yield self._make_edge(a, b, relation)
         for a, b in covers:
-            yield self._edge(a, b, RelationType.UNDER)
+            yield self._make_edge(a, b, RelationType.UNDER)
         for a, b in attached.items():
-            yield self._edge(a, b, RelationType.ATTACHED_TO)
+            yield self._make_edge(a, b, RelationType.ATTACHED_TO)
         related = {(a, b) for a, (_, b) in carriers.items()} | covers | set(attached.items())
-        yield from self._neighbours(carriers, related)
+        yield from self._find_neighbours(carriers, related)
 
-    def _edge(self, a: int, b: int, relation: RelationType) -> SceneEdge:
+    def _make_edge(self, a: int, b: int, relation: RelationType) -> SceneEdge:
         return SceneEdge(self.nodes[a].id, self.nodes[b].id, relation.value)
 
-    def _pairs(self, mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    def _list_pairs(self, mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
         return list(zip(self.a[mask].tolist(), self.b[mask].tolist(), strict=True))
 
-    def _carriers(self) -> dict[int, tuple[RelationType, int]]:
+    def _find_carriers(self) -> dict[int, tuple[RelationType, int]]:
         """Return the carrier of every object that has one."""
-        found = {a: (RelationType.ON, b) for a, b in self._supports().items()}
-        found.update({a: (RelationType.IN, b) for a, b in self._containers().items()})
+        found = {a: (RelationType.ON, b) for a, b in self._find_supports().items()}
+        found.update({a: (RelationType.IN, b) for a, b in self._find_containers().items()})
         return found
 
-    def _supports(self) -> dict[int, int]:
+    def _find_supports(self) -> dict[int, int]:
         a, b = self.a, self.b
         bottom = self.low[a, 2]
         possible = (
@@ -217,39 +220,39 @@ class _Relations:
             )
         )
         best: dict[int, tuple[float, float, int]] = {}
-        for i, j in self._pairs(possible):
-            gap, share = self._support(i, j)
+        for i, j in self._list_pairs(possible):
+            gap, share = self._measure_support(i, j)
             if gap <= LIMITS.support_gap_m and share >= LIMITS.support_share:
                 best[i] = min(best.get(i, (np.inf, 0.0, -1)), (round(gap, 3), -share, j))
         return {i: j for i, (_, _, j) in best.items()}
 
-    def _support(self, i: int, j: int) -> tuple[float, float]:
+    def _measure_support(self, i: int, j: int) -> tuple[float, float]:
         """Return the gap between i and the surface of j below it, and its share of i."""
         box, limit = self.boxes[i], LIMITS.support_gap_m
         if j in self.points:
             z, surface = float(box.minimum[2]), self.points[j]
-            share = surface.covered_share(box, z - limit, z + limit)
-            through = surface.covered_share(box, z + limit, max(float(box.maximum[2]), z + limit))
+            share = surface.measure_cover(box, z - limit, z + limit)
+            through = surface.measure_cover(box, z + limit, max(float(box.maximum[2]), z + limit))
             if self.occluded:
                 around = np.array([AROUND_M, AROUND_M, 0.0])
-                share = self._footprint_over(i, j)
+                share = self._measure_footprint_over(i, j)
                 box = AxisAlignedBox(box.minimum - around, box.maximum + around)
             if 2 * through > share:
                 return np.inf, 0.0
-            gap = surface.nearest_height_gap(box, limit)
-            return min(gap, self._gap_to_top(i, j)) if self.occluded else gap, share
-        return self._gap_to_top(i, j), self._footprint_over(i, j)
+            gap = surface.measure_height_gap(box, limit)
+            return min(gap, self._measure_gap_to_top(i, j)) if self.occluded else gap, share
+        return self._measure_gap_to_top(i, j), self._measure_footprint_over(i, j)
 
-    def _gap_to_top(self, i: int, j: int) -> float:
+    def _measure_gap_to_top(self, i: int, j: int) -> float:
         return abs(float(self.high[j, 2] - self.low[i, 2]))
 
-    def _footprint_over(self, i: int, j: int) -> float:
+    def _measure_footprint_over(self, i: int, j: int) -> float:
         """Return the share of i's footprint over the box of j."""
         overlap = np.minimum(self.high[i], self.high[j]) - np.maximum(self.low[i], self.low[j])
         area = max(float(np.prod(self.boxes[i].size[:2])), 1e-9)
         return float(np.prod(np.maximum(overlap[:2], 0.0))) / area
 
-    def _containers(self) -> dict[int, int]:
+    def _find_containers(self) -> dict[int, int]:
         a, b = self.a, self.b
         volume = np.prod(self.high - self.low, axis=1)
         possible = (
@@ -260,12 +263,12 @@ class _Relations:
             & (volume[a] < volume[b])
         )
         best: dict[int, tuple[float, int]] = {}
-        for i, j in self._pairs(possible):
-            if self._encloses(i, j):
+        for i, j in self._list_pairs(possible):
+            if self._is_enclosed(i, j):
                 best[i] = min(best.get(i, (np.inf, -1)), (float(volume[j]), j))
         return {i: j for i, (_, j) in best.items()}
 
-    def _encloses(self, i: int, j: int) -> bool:
+    def _is_enclosed(self, i: int, j: int) -> bool:
         box = self.boxes[i]
         z, height = float(box.minimum[2]), float(box.size[2])
         inside = min(self.high[j, 2], box.maximum[2]) - z
@@ -276,17 +279,17 @@ class _Relations:
         # The surface below A is not a wall: look above it.
         lowest = z + LIMITS.support_gap_m + 0.002
         middle = max(z + 0.5 * height, lowest + 0.02)
-        walls = surface.enclosed_share(box, lowest, middle, self.boxes[j])
+        walls = surface.measure_enclosure(box, lowest, middle, self.boxes[j])
         if walls >= LIMITS.closed_share:
             return True
         top = float(box.maximum[2])
-        cover = surface.covered_share(box, top - 0.01, float(self.high[j, 2]) + 0.01)
+        cover = surface.measure_cover(box, top - 0.01, float(self.high[j, 2]) + 0.01)
         if self.occluded:
             # Objects in a shelf hide its back, and a low shelf hides half of its boards.
             return in_box and 2 * cover >= LIMITS.cover_share
         return walls >= LIMITS.open_share and cover >= LIMITS.cover_share
 
-    def _covers(self, carriers: Mapping[int, tuple[RelationType, int]]) -> set[tuple[int, int]]:
+    def _find_covers(self, carriers: Carriers) -> set[tuple[int, int]]:
         a, b = self.a, self.b
         possible = (
             ~self.fixed[b]
@@ -294,43 +297,39 @@ class _Relations:
             & (self.high[b, 2] > self.high[a, 2])
             & (self.low[b, 2] <= self.high[a, 2] + LIMITS.under_gap_m)
         )
+        chains = [_find_carrier_chain(i, carriers) for i in range(len(self.nodes))]
         found = set()
-        for i, j in self._pairs(possible):
-            below, above = _carrier_chain(i, carriers), _carrier_chain(j, carriers)
-            carries = j in below or i in above
+        for i, j in self._list_pairs(possible):
+            carries = j in chains[i] or i in chains[j]
             # The levels of one shelf are not under each other.
-            siblings = any(not self.fixed[k] for k in set(below) & set(above))
+            siblings = any(not self.fixed[k] for k in set(chains[i]) & set(chains[j]))
             if not carries and not siblings and self._is_covered(i, j):
                 found.add((i, j))
         # Under a desk, not under the lamp on it.
-        return {
-            (i, j)
-            for i, j in found
-            if not any((i, k) in found for k in _carrier_chain(j, carriers))
-        }
+        return {(i, j) for i, j in found if not any((i, k) in found for k in chains[j])}
 
     def _is_covered(self, i: int, j: int) -> bool:
         box = self.boxes[i]
         top = float(box.maximum[2])
         if j not in self.points:
             return bool(self.low[j, 2] >= top - LIMITS.support_gap_m)
-        share = self.points[j].covered_share(box, top - 0.01, top + LIMITS.under_gap_m)
+        share = self.points[j].measure_cover(box, top - 0.01, top + LIMITS.under_gap_m)
         return share >= LIMITS.cover_share
 
-    def _find_attached(self, carriers: Mapping[int, tuple[RelationType, int]]) -> dict[int, int]:
+    def _find_attached(self, carriers: Carriers) -> dict[int, int]:
         contact, a, b = LIMITS.contact_m, self.a, self.b
         size = np.prod(np.maximum(self.high - self.low, 0.01), axis=1)
         possible = (self.gap <= contact).all(axis=1) & (self.fixed[b] | (size[b] > size[a]))
         best: dict[int, tuple[bool, float, int]] = {}
-        for i, j in self._pairs(possible):
+        for i, j in self._list_pairs(possible):
             carried = i in carriers or (j in carriers and carriers[j][1] == i)
-            area = 0.0 if carried else self._contact(i, j)
+            area = 0.0 if carried else self._measure_contact(i, j)
             if area > 0:
                 rank = (not self.fixed[j], -area, j)
                 best[i] = min(best.get(i, (True, 0.0, -1)), rank) if i in best else rank
         return {i: j for i, (_, _, j) in best.items()}
 
-    def _contact(self, i: int, j: int) -> float:
+    def _measure_contact(self, i: int, j: int) -> float:
         """Return a measure of how much i touches j: points, else square metres."""
         contact = LIMITS.contact_m
         if j in self.points:
@@ -339,8 +338,8 @@ class _Relations:
         extent = np.sort(np.maximum(high - low + contact, 0.0))
         return float(extent[1] * extent[2])
 
-    def _neighbours(
-        self, carriers: Mapping[int, tuple[RelationType, int]], related: set[tuple[int, int]]
+    def _find_neighbours(
+        self, carriers: Carriers, related: set[tuple[int, int]]
     ) -> Iterable[SceneEdge]:
         a, b = self.a, self.b
         distance = np.linalg.norm(self.gap, axis=1)
@@ -350,13 +349,13 @@ class _Relations:
         for i, j, is_beside in zip(
             a[close].tolist(), b[close].tolist(), beside[close].tolist(), strict=True
         ):
-            if (i, j) in related or (j, i) in related or self._apart(i, j):
+            if (i, j) in related or (j, i) in related or self._is_apart(i, j):
                 continue
-            if j in _carrier_chain(i, carriers) or i in _carrier_chain(j, carriers):
+            if j in _find_carrier_chain(i, carriers) or i in _find_carrier_chain(j, carriers):
                 continue
-            yield self._edge(i, j, RelationType.NEXT_TO if is_beside else RelationType.NEAR)
+            yield self._make_edge(i, j, RelationType.NEXT_TO if is_beside else RelationType.NEAR)
 
-    def _apart(self, i: int, j: int) -> bool:
+    def _is_apart(self, i: int, j: int) -> bool:
         """Return whether two objects are known to be in different rooms."""
         rooms = self.nodes[i].parent, self.nodes[j].parent
         return None not in rooms and rooms[0] != rooms[1]
@@ -371,7 +370,7 @@ def with_neighbours_within(graph: SceneGraph, shift_m: float) -> SceneGraph:
     for edge in graph.edges:
         if edge.type in (RelationType.NEXT_TO.value, RelationType.NEAR.value):
             a, b = (graph.by_id[end].known_box for end in (edge.source, edge.target))
-            distance = a.distance_to(b)
+            distance = a.measure_gap(b)
             if distance > LIMITS.near_m + shift_m:
                 continue
             beside = (
@@ -386,7 +385,7 @@ def with_neighbours_within(graph: SceneGraph, shift_m: float) -> SceneGraph:
     return replace(graph, edges=tuple(edges))
 
 
-def _carrier_chain(i: int, carriers: Mapping[int, tuple[RelationType, int]]) -> list[int]:
+def _find_carrier_chain(i: int, carriers: Carriers) -> list[int]:
     """Return the chain of objects that carry an object."""
     chain: list[int] = []
     while i in carriers and carriers[i][1] not in chain:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -257,15 +258,14 @@ class SceneGraph:
 
     def __post_init__(self) -> None:
         if len(self.by_id) != len(self.nodes):
-            seen: set[int] = set()
-            twice = next(n.id for n in self.nodes if n.id in seen or seen.add(n.id))  # type: ignore[func-returns-value]
+            twice = Counter(node.id for node in self.nodes).most_common(1)[0][0]
             raise MapError(f'scene graph: node id {twice} occurs more than once')
         for edge in self.edges:
             for end in (edge.source, edge.target):
                 if end not in self.by_id:
+                    text = f'{edge.source} "{edge.type}" {edge.target}'
                     raise MapError(
-                        f'scene graph: edge {edge.source} "{edge.type}" {edge.target} '
-                        f'names node {end}, which does not exist'
+                        f'scene graph: edge {text} names node {end}, which is not there'
                     )
         for node in self.nodes:
             if node.id < 1:
@@ -282,7 +282,7 @@ class SceneGraph:
         """Yield the nodes of one layer in order."""
         return (node for node in self.nodes if node.kind is kind)
 
-    def without_attributes(self, names: Collection[str]) -> SceneGraph:
+    def drop_attributes(self, names: Collection[str]) -> SceneGraph:
         """Return the graph without some attributes of its nodes."""
         nodes = tuple(
             replace(n, attributes={k: v for k, v in n.attributes.items() if k not in names})

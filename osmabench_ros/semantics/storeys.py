@@ -22,7 +22,7 @@ _CELL_M, _BIN_M = 0.1, 0.05
 _FREE_M, _FREE_SHARE = 1.0, 0.5
 
 
-def storey_heights(points: NDArray[np.floating], *, with_roofs: bool = False) -> tuple[float, ...]:
+def find_storeys(points: NDArray[np.floating], *, with_roofs: bool = False) -> tuple[float, ...]:
     """Return the heights of the floors under surface points, from below.
 
     A floor is a level of some size most of which is free up to a metre above it, and which the
@@ -70,25 +70,25 @@ def storey_heights(points: NDArray[np.floating], *, with_roofs: bool = False) ->
     return tuple(found)
 
 
-def storey_of(heights_m: ArrayLike, storeys_m: ArrayLike) -> NDArray[np.int64]:
+def find_storey(heights_m: ArrayLike, storeys_m: ArrayLike) -> NDArray[np.int64]:
     """Return the numbers of the storeys that heights (N,) are on, the lowest is 0."""
     bounds = np.asarray(storeys_m, np.float64)[1:] - BELOW_FLOOR_M
     heights = np.asarray(heights_m, np.float64)
     return np.asarray(np.searchsorted(bounds, heights, side='right'), np.int64)
 
 
-def lowest_level(points: NDArray[np.floating]) -> float:
+def find_lowest_level(points: NDArray[np.floating]) -> float:
     """Return the height in metres below which LOWEST_SHARE of points (N, 3) lie, 0 for none."""
     return float(np.quantile(points[:, 2], LOWEST_SHARE)) if len(points) else 0.0
 
 
-def floor_heights(points: NDArray[np.floating]) -> tuple[float, ...]:
-    """Return `storey_heights` of a building of several floors, else only the lowest level."""
-    found = storey_heights(points)
-    return found if len(found) > 1 else (lowest_level(points),)
+def find_floor_heights(points: NDArray[np.floating]) -> tuple[float, ...]:
+    """Return `find_storeys` of a building of several floors, else only the lowest level."""
+    found = find_storeys(points)
+    return found if len(found) > 1 else (find_lowest_level(points),)
 
 
-def heights_above_floor(points: NDArray[np.floating]) -> NDArray[np.floating]:
+def measure_heights_above_floor(points: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return how high points (N, 3) lie above the floor of their storey, metres (N,)."""
-    floors_m = np.array(floor_heights(points), points.dtype)
-    return points[:, 2] - floors_m[storey_of(points[:, 2], floors_m)]
+    floors_m = np.array(find_floor_heights(points), points.dtype)
+    return points[:, 2] - floors_m[find_storey(points[:, 2], floors_m)]

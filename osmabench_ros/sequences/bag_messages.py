@@ -169,7 +169,7 @@ class Codec:
         return self._make(
             TYPES[contract.DEPTH_INFO],
             header=header,
-            **camera.camera_info_fields(),
+            **camera.make_camera_info_fields(),
             binning_x=0,
             binning_y=0,
             roi=self._make('sensor_msgs/msg/RegionOfInterest', 0, 0, 0, 0, False),

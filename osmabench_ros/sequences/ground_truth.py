@@ -29,8 +29,8 @@ from osmabench_ros.semantics.labels import (
     COLOR_EXAMPLES,
     NO_INSTANCE,
     LabelSet,
+    choose_color,
     color_indices,
-    most_frequent_color,
 )
 from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode
 
@@ -299,7 +299,7 @@ class VisibleColors:
     def names(self) -> dict[int, str]:
         """Return the name of the colour that most pixels of each instance have."""
         every = np.arange(len(COLOR_EXAMPLES))
-        return {key: most_frequent_color(every, counts) for key, counts in self._pixels.items()}
+        return {key: choose_color(every, counts) for key, counts in self._pixels.items()}
 
 
 def write_ground_truth(truth: GroundTruth, directory: Path) -> None:

@@ -21,7 +21,7 @@ from osmabench_ros.errors import ConfigError, SequenceError, errors_as
 from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, stamp_text, tum_text
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, format_stamp, format_tum
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 DOCUMENT = 'sequence.json'
@@ -77,7 +77,7 @@ _PATTERNS = {
 
 def image_path(form: SequenceFormat, kind: str, index: int, stamp_ns: int = 0) -> str:
     """Return the path of an image in its sequence; `kind` as in `Frame`, without unit."""
-    return _PATTERNS[form.layout][kind].format(index, form.color, stamp_text(stamp_ns))
+    return _PATTERNS[form.layout][kind].format(index, form.color, format_stamp(stamp_ns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +208,7 @@ def make_texts(
     texts[_OSMA_CAMERA] = yaml.safe_dump({'camera_params': params})
     if form.layout == 'tum':
         path = StampedTrajectory.from_poses(zip(stamps_ns, placed, strict=True))
-        texts['groundtruth.txt'] = tum_text(path)
+        texts['groundtruth.txt'] = format_tum(path)
     else:
         lines = (_matrix_text(pose.matrix.reshape(1, 16)) for pose in placed)
         texts[_OSMA_TRAJECTORY] = ''.join(lines)

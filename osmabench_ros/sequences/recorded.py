@@ -17,7 +17,7 @@ from osmabench_ros.base import contract
 from osmabench_ros.base.documents import read_text
 from osmabench_ros.base.reading import naming_errors
 from osmabench_ros.errors import ConfigError, OsmabenchError, SequenceError, errors_as
-from osmabench_ros.geometry.axes import optical_pose_in_link
+from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.transform_tree import StampedTransform, TransformTree
@@ -75,7 +75,7 @@ def poses_from_topic(path: Path, messages: Messages, topic: str, camera: str) ->
             f'{path}: topic "{topic}" has poses of "{body}", and {contract.TF_STATIC} does not '
             f'connect it with "{camera}", the frame of the images; record {contract.TF_STATIC} too'
         )
-    return partial(tree.lookup, world, camera)
+    return partial(tree.look_up, world, camera)
 
 
 def poses_from_tf(path: Path, messages: Messages, world: str, camera: str) -> CameraPoses:
@@ -86,13 +86,13 @@ def poses_from_tf(path: Path, messages: Messages, world: str, camera: str) -> Ca
         raise SequenceError(
             f'{path}: TF has no frame "{camera}", in which the images are; it has {frames}'
         )
-    root = world or tree.root_of(camera)
+    root = world or tree.find_root(camera)
     if not tree.connects(root, camera):
         raise SequenceError(
             f'{path}: TF does not connect "{root}" with "{camera}"; it has '
             f'{", ".join(tree.frames)}'
         )
-    return partial(tree.lookup, root, camera)
+    return partial(tree.look_up, root, camera)
 
 
 def _transforms(messages: Messages, topics: Iterable[str]) -> Iterator[tuple[str, object]]:
@@ -415,7 +415,7 @@ class RecordedFrames:
         self.label_set = info.label_set or LabelSet('none', ())
         self.intrinsics, self.description = sequence.intrinsics, sequence.description
         # Without a robot, base_link is at the camera.
-        self.base_to_camera = info.base_to_camera or optical_pose_in_link()
+        self.base_to_camera = info.base_to_camera or OPTICAL_IN_LINK
         stamps, self.frame_rate_hz = sequence.stamps_ns, OSMA_FRAME_RATE_HZ
         if len(stamps) > 1:
             self.frame_rate_hz = (len(stamps) - 1) * 1e9 / (stamps[-1] - stamps[0])

@@ -61,7 +61,7 @@ class MovingObjects(Strict):
     returns: bool = False
 
     @model_validator(mode='after')
-    def _selects_and_moves(self) -> MovingObjects:
+    def _check_choice_and_way(self) -> MovingObjects:
         if not self.names and not self.classes:
             raise ValueError('say which objects move: give "names" or "classes"')
         if not any(self.offset_m) and not self.turn_deg:
@@ -73,7 +73,7 @@ class MovingObjects(Strict):
         done = self.span.progress(moment)
         return 1.0 - abs(2.0 * done - 1.0) if self.returns else done
 
-    def selected(self, scene: Scene) -> list[SceneObject]:
+    def select(self, scene: Scene) -> list[SceneObject]:
         """Return the objects that move, without those on them; SimulationError if none."""
         found = [
             item
@@ -97,16 +97,16 @@ MovingGroup = tuple[MovingObjects, SceneObject, tuple[SceneObject, ...]]
 """How an object moves, the object, and all that moves: itself and what it carries."""
 
 
-def moving_groups(movements: Sequence[MovingObjects], scene: Scene) -> list[MovingGroup]:
+def find_moving_groups(movements: Sequence[MovingObjects], scene: Scene) -> list[MovingGroup]:
     """Return the groups of a scene that move; their objects are found once for all frames."""
     return [
         (movement, item, (item, *find_carried_objects(scene, item)))
         for movement in movements
-        for item in movement.selected(scene)
+        for item in movement.select(scene)
     ]
 
 
-def object_poses(groups: Iterable[MovingGroup], moment: Moment) -> dict[int, Pose]:
+def compute_object_poses(groups: Iterable[MovingGroup], moment: Moment) -> dict[int, Pose]:
     """Return the world poses of all objects in moving groups, by instance id."""
     poses: dict[int, Pose] = {}
     for movement, item, parts in groups:
@@ -192,7 +192,7 @@ class Condition(Strict):
         """Whether an effect changes the poses that the robot believes in."""
         return any(type(item).reported_poses is not Effect.reported_poses for item in self.effects)
 
-    def motion_at(self, frame_rate_hz: float) -> Motion:
+    def make_motion(self, frame_rate_hz: float) -> Motion:
         """Return speeds with the factor applied; the rate only matters to discrete actions."""
         section = self.motion
         if section.stepping is Stepping.ACTIONS:
@@ -244,7 +244,7 @@ def load_condition(name_or_path: str) -> Condition:
     return parse_condition(path.stem, read_yaml(path, ConfigError), str(path))
 
 
-def condition_of_text(text: str) -> Condition:
+def parse_condition_text(text: str) -> Condition:
     """Return a condition by value, as `model_dump_json` writes it, else as `load_condition`."""
     if not text.startswith('{'):
         return load_condition(text)
@@ -301,12 +301,12 @@ TWILIGHT_RAD = math.radians(6.0)
 """The sky is dark once the sun is this far below the horizon (end of civil twilight)."""
 
 
-def hour_at(daylight: Daylight, time_s: float) -> float:
+def compute_hour(daylight: Daylight, time_s: float) -> float:
     """Return the hour of the day, 0 to 24, at a time of the run."""
     return (daylight.hour + daylight.hours_per_s * time_s) % 24.0
 
 
-def sun_position(daylight: Daylight, hour: float) -> tuple[float, float, float]:
+def compute_sun_position(daylight: Daylight, hour: float) -> tuple[float, float, float]:
     """Return the unit vector towards the sun at an equinox: x east, y north, z up."""
     angle = math.radians(15.0 * (hour - 12.0))
     latitude = math.radians(daylight.latitude_deg)
@@ -317,9 +317,9 @@ def sun_position(daylight: Daylight, hour: float) -> tuple[float, float, float]:
     )
 
 
-def sun(daylight: Daylight, time_s: float) -> Light | None:
+def make_sun(daylight: Daylight, time_s: float) -> Light | None:
     """Return the sun as a directional light, redder and weaker when low; None at night."""
-    east, north, up = sun_position(daylight, hour_at(daylight, time_s))
+    east, north, up = compute_sun_position(daylight, compute_hour(daylight, time_s))
     if up <= 0 or daylight.sun_intensity == 0:
         return None
     haze = math.exp(-0.12 / max(up, 0.02))  # the light's way through the air grows as 1 / sin
@@ -334,14 +334,14 @@ def sun(daylight: Daylight, time_s: float) -> Light | None:
     )
 
 
-def sky_ambient(daylight: Daylight, time_s: float) -> float:
+def compute_sky_ambient(daylight: Daylight, time_s: float) -> float:
     """Return the ambient light of the sky: full at noon at the equator, none after twilight."""
-    up = sun_position(daylight, hour_at(daylight, time_s))[2]
+    up = compute_sun_position(daylight, compute_hour(daylight, time_s))[2]
     dusk = math.sin(TWILIGHT_RAD)
     return daylight.sky_ambient * max(0.0, (up + dusk) / (1.0 + dusk))
 
 
-def lighting_at(condition: Condition, scene: Scene, moment: Moment) -> Lighting:
+def compute_lighting(condition: Condition, scene: Scene, moment: Moment) -> Lighting:
     """Return the lighting at a moment of the run; a pure function of its arguments.
 
     Raises SimulationError if neither the scene nor the condition has any light, or the condition
@@ -351,15 +351,15 @@ def lighting_at(condition: Condition, scene: Scene, moment: Moment) -> Lighting:
     require_light(condition, scene)
     if section.unlit:
         return replace(Lighting.unlit(), exposure=section.exposure, compat=section.compat)
-    base = section.base_lights(scene)
+    base = section.list_lights(scene)
     lights = [
-        *_scene_lights(condition.name, section, base, scene, moment),
-        *_extra_lights(section, moment),
+        *_schedule_scene_lights(condition.name, section, base, scene, moment),
+        *_schedule_extra_lights(section, moment),
     ]
-    ambient = scene.ambient * section.ambient.factor_at('ambient', moment)
+    ambient = scene.ambient * section.ambient.compute_factor('ambient', moment)
     if section.daylight is not None:
-        ambient += sky_ambient(section.daylight, moment.time_s)
-        shining = sun(section.daylight, moment.time_s)
+        ambient += compute_sky_ambient(section.daylight, moment.time_s)
+        shining = make_sun(section.daylight, moment.time_s)
         lights += [shining] if shining is not None else []
     return Lighting(tuple(lights), ambient, section.exposure, section.shadows, section.compat)
 
@@ -367,7 +367,7 @@ def lighting_at(condition: Condition, scene: Scene, moment: Moment) -> Lighting:
 def require_light(condition: Condition, scene: Scene) -> None:
     """Raise SimulationError if neither the scene nor the condition has any light."""
     section = condition.lighting
-    if not (section.unlit or section.base_lights(scene) or section.lights or section.daylight):
+    if not (section.unlit or section.list_lights(scene) or section.lights or section.daylight):
         raise SimulationError(
             f'scene {scene.dataset}/{scene.name} has no lights and condition "{condition.name}" '
             'adds none; use "nominal" or "nominal_velocity", which show textures as they are, or '
@@ -375,7 +375,7 @@ def require_light(condition: Condition, scene: Scene) -> None:
         )
 
 
-def _scene_lights(
+def _schedule_scene_lights(
     name: str,
     section: LightingSection,
     base: Sequence[tuple[Light, Schedule]],
@@ -383,15 +383,15 @@ def _scene_lights(
     moment: Moment,
 ) -> Iterator[Light]:
     for light, schedule in base:
-        factor = schedule.factor_at(light.name, moment)
+        factor = schedule.compute_factor(light.name, moment)
         for rule in section.scene_lights:
             if rule.select.matches(light, scene):
-                factor *= _rule_factor(name, rule, light, scene, moment)
+                factor *= _compute_rule_factor(name, rule, light, scene, moment)
         if factor != 0.0:
             yield replace(light, intensity=light.intensity * factor)
 
 
-def _rule_factor(
+def _compute_rule_factor(
     condition: str, rule: SceneLightRule, light: Light, scene: Scene, moment: Moment
 ) -> float:
     if rule.only_in_robots_room and light.room_id is not None:
@@ -407,11 +407,11 @@ def _rule_factor(
             and room.box.minimum[1] <= y <= room.box.maximum[1]
         ):
             return 0.0
-    return rule.schedule.factor_at(light.name, moment)
+    return rule.schedule.compute_factor(light.name, moment)
 
 
-def _extra_lights(section: LightingSection, moment: Moment) -> Iterator[Light]:
+def _schedule_extra_lights(section: LightingSection, moment: Moment) -> Iterator[Light]:
     for item in section.lights:
-        factor = item.schedule.factor_at(item.name, moment)
+        factor = item.schedule.compute_factor(item.name, moment)
         if factor != 0.0:
-            yield replace(item.light(), intensity=item.intensity * factor)
+            yield replace(item.make_light(), intensity=item.intensity * factor)

@@ -75,7 +75,7 @@ class Effect(Strict):
         return list(poses)
 
 
-def _effect(data: Any) -> Effect:
+def _choose_effect(data: Any) -> Effect:
     """Return the effect of an entry of `effects:`, chosen by its `kind`."""
     if isinstance(data, Effect):
         return data
@@ -94,7 +94,7 @@ def _effect(data: Any) -> Effect:
     return TypeAdapter(dict[str, effect]).validate_python({kind: data})[kind]  # type: ignore[valid-type]
 
 
-AnyEffect = Annotated[SerializeAsAny[Effect], PlainValidator(_effect)]
+AnyEffect = Annotated[SerializeAsAny[Effect], PlainValidator(_choose_effect)]
 """One entry of `effects:`; its `kind` is the name of the entry point."""
 
 
@@ -133,7 +133,7 @@ class WhiteBalance(Effect):
 
     @field_validator('gains')
     @classmethod
-    def _positive(cls, gains: tuple[float, float, float]) -> tuple[float, float, float]:
+    def _check_positive(cls, gains: tuple[float, float, float]) -> tuple[float, float, float]:
         if min(gains) <= 0:
             raise ValueError('gains must be positive')
         return gains
@@ -159,7 +159,7 @@ class MotionBlur(Effect):
         parts = (np.arange(self.samples) + 0.5) / self.samples - 0.5
         return np.asarray(time_s + parts * self.shutter_s)
 
-    def averaged(self, images: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+    def average_images(self, images: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
         """Return the image of the light of all the images."""
         total = np.zeros(images[0].shape, np.float32)
         for image in images:
@@ -206,8 +206,8 @@ class StructuredLightDepth(Effect):
         sigma = self.scale * (0.0012 + 0.0019 * (z - 0.4) ** 2)
         z = self._round_depth(z + sigma * rng.normal(size=z.shape), shot.intrinsics.fx)
         noisy = np.where(finite, z, noisy)
-        lost = grazing(depth_m, shot.intrinsics.fx, self.grazing_deg)
-        lost |= self.in_shadow(depth_m, shot.intrinsics.fx) | (noisy < self.near_m)
+        lost = self.find_grazing(depth_m, shot.intrinsics.fx)
+        lost |= self.find_shadow(depth_m, shot.intrinsics.fx) | (noisy < self.near_m)
         noisy[noisy > self.far_m] = np.inf
         noisy[lost & np.isfinite(depth_m)] = np.nan
         return noisy.astype(np.float32)
@@ -228,7 +228,18 @@ class StructuredLightDepth(Effect):
         disparity = np.rint(self.baseline_m * focal_px / np.maximum(z, 1e-3) / step) * step
         return np.asarray(self.baseline_m * focal_px / np.maximum(disparity, step))
 
-    def in_shadow(self, depth_m: NDArray[np.float32], focal_px: float) -> NDArray[np.bool_]:
+    def find_grazing(self, depth_m: NDArray[np.floating], focal_px: float) -> NDArray[np.bool_]:
+        """Find the pixels that see their surface at a grazing angle, by the slope of the depth."""
+        from scipy import ndimage
+
+        finite = np.isfinite(depth_m)
+        z = np.where(finite, depth_m, 0.0).astype(np.float64)
+        slope = np.hypot(ndimage.sobel(z, 0), ndimage.sobel(z, 1)) / 8.0
+        with np.errstate(divide='ignore', invalid='ignore'):
+            tangent = np.where(slope > 0, z / focal_px / slope, np.inf)
+        return np.asarray(finite & (np.degrees(np.arctan(tangent)) < self.grazing_deg))
+
+    def find_shadow(self, depth_m: NDArray[np.float32], focal_px: float) -> NDArray[np.bool_]:
         """Find the pixels that the projector, left of the camera, does not reach."""
         column = np.arange(depth_m.shape[1]) + self.baseline_m * focal_px / np.maximum(
             depth_m, 0.1
@@ -236,18 +247,6 @@ class StructuredLightDepth(Effect):
         farthest = np.maximum.accumulate(column, axis=1)
         before = np.concatenate([np.full((len(column), 1), -np.inf), farthest[:, :-1]], axis=1)
         return np.asarray(before > column + 0.5)
-
-
-def grazing(depth_m: NDArray[np.floating], focal_px: float, angle_deg: float) -> NDArray[np.bool_]:
-    """Return which pixels see their surface at less than an angle, by the slope of the depth."""
-    from scipy import ndimage
-
-    finite = np.isfinite(depth_m)
-    z = np.where(finite, depth_m, 0.0).astype(np.float64)
-    slope = np.hypot(ndimage.sobel(z, 0), ndimage.sobel(z, 1)) / 8.0
-    with np.errstate(divide='ignore', invalid='ignore'):
-        tangent = np.where(slope > 0, z / focal_px / slope, np.inf)
-    return np.asarray(finite & (np.degrees(np.arctan(tangent)) < angle_deg))
 
 
 class TimeOfFlightDepth(Effect):

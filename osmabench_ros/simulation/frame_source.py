@@ -18,9 +18,9 @@ from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.simulation.conditions import (
     Condition,
     MovingGroup,
-    lighting_at,
-    moving_groups,
-    object_poses,
+    compute_lighting,
+    compute_object_poses,
+    find_moving_groups,
 )
 from osmabench_ros.simulation.effects import MotionBlur, Shot
 from osmabench_ros.simulation.robot_path import Trajectory, TrajectoryFrame
@@ -63,9 +63,9 @@ class ConditionedCamera:
         self._seed = seed
         self._groups: dict[Scene, list[MovingGroup]] = {}
 
-    def _groups_of(self, scene: Scene) -> list[MovingGroup]:
+    def _find_groups(self, scene: Scene) -> list[MovingGroup]:
         if scene not in self._groups:
-            self._groups[scene] = moving_groups(self.condition.moving_objects, scene)
+            self._groups[scene] = find_moving_groups(self.condition.moving_objects, scene)
         return self._groups[scene]
 
     def kept(self) -> NDArray[np.int64]:
@@ -94,12 +94,12 @@ class ConditionedCamera:
             instant.base_pose.translation.tolist(),
         )
         scene, simulator = self._stage(moment)
-        lighting = lighting_at(self.condition, scene, moment)
+        lighting = compute_lighting(self.condition, scene, moment)
         for effect in self.condition.effects:
             lighting = effect.lighting(lighting, shot)
         simulator.set_lighting(lighting)
         if self.condition.moving_objects:
-            simulator.move_objects(object_poses(self._groups_of(scene), moment))
+            simulator.move_objects(compute_object_poses(self._find_groups(scene), moment))
         seen = simulator.render(instant.camera_pose)
         color, depth_m = seen.color, seen.depth_m
         for effect in self.condition.effects:
@@ -112,7 +112,7 @@ class ConditionedCamera:
     def restore(self) -> None:
         """Put moved objects back to where the scene has them, and close as `close` does."""
         if self.condition.moving_objects:
-            groups = self._groups_of(self._scene)
+            groups = self._find_groups(self._scene)
             still = {part.instance_id: part.pose for _, _, parts in groups for part in parts}
             self._simulator.move_objects(still)
         ConditionedCamera.close(self)
@@ -138,15 +138,15 @@ class ConditionedCamera:
         self, simulator: Simulator, effect: MotionBlur, instant: TrajectoryFrame
     ) -> NDArray[np.uint8]:
         times = effect.sample_times_s(instant.time_s)
-        poses = self._trajectory.camera_poses_at(times)
-        return effect.averaged([simulator.render(pose).color for pose in poses])
+        poses = self._trajectory.interpolate_camera_poses(times)
+        return effect.average_images([simulator.render(pose).color for pose in poses])
 
 
 FIRST_STAMP_NS = 1_000_000_000
 """Stamp of frame 0; zero would mean "no time" to TF."""
 
 
-def stamp_of(time_s: float) -> int:
+def make_stamp(time_s: float) -> int:
     """Return the stamp of the frame at a time since the start."""
     return FIRST_STAMP_NS + round(time_s * 1e9)
 
@@ -234,7 +234,7 @@ class SimulatedFrames(ConditionedCamera):
         true = pose is instant.camera_pose
         frame = Frame(
             index=index,
-            stamp_ns=stamp_of(instant.time_s),
+            stamp_ns=make_stamp(instant.time_s),
             camera_pose=pose,
             intrinsics=self.intrinsics,
             color=seen.color,

@@ -14,7 +14,7 @@ from osmabench_ros.base.configuration import described
 from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.geometry.axes import OPENGL_FROM_OPTICAL, points_from_habitat
+from osmabench_ros.geometry.axes import OPENGL_FROM_OPTICAL, turn_from_habitat
 from osmabench_ros.scenes.ground_truth import assign_rooms_to_lights
 from osmabench_ros.scenes.scene import Light, LightKind, Scene
 from osmabench_ros.simulation.schedule import Schedule, Span
@@ -90,7 +90,7 @@ class ExtraLight(Strict):
             raise ValueError('a colour is linear RGB in [0, 1]; brightness goes into "intensity"')
         return self
 
-    def light(self) -> Light:
+    def make_light(self) -> Light:
         """Return the light at full intensity."""
         fields = self.model_dump(exclude={'spot_half_angle_deg', 'schedule'})
         return Light(**fields, spot_half_angle_rad=math.radians(self.spot_half_angle_deg))
@@ -162,13 +162,13 @@ class LightingSection(Strict):
             raise ValueError('an unlit condition has no lights; remove them or "unlit"')
         return self
 
-    def base_lights(self, scene: Scene) -> tuple[tuple[Light, Schedule], ...]:
+    def list_lights(self, scene: Scene) -> tuple[tuple[Light, Schedule], ...]:
         """Return the lights that `scene_lights` acts on, each with its own schedule."""
         if self.setup is None or not self.setup.is_for(scene):
             return tuple((light, Schedule()) for light in scene.lights)
-        placed = assign_rooms_to_lights([item.light() for item in self.setup.lights], scene.rooms)
-        schedules = (item.schedule for item in self.setup.lights)
-        return tuple(zip(placed, schedules, strict=True))
+        lights = self.setup.lights
+        placed = assign_rooms_to_lights([item.make_light() for item in lights], scene.rooms)
+        return tuple(zip(placed, (item.schedule for item in lights), strict=True))
 
 
 POSITIVE_SCALE, NEGATIVE_SCALE = 2.5, 0.1
@@ -226,16 +226,16 @@ def read_light_setup(name_or_path: str, folder: Path) -> dict[str, Any]:
     if path.suffix == '.json':
         where = f'light settings {path}'
         settings = validated(_LightSettings, read_json(path, ConfigError), where)
-        lights = tuple(_shining(name, item) for name, item in settings.lights.items())
+        lights = tuple(_make_light(name, item) for name, item in settings.lights.items())
         return {'setup': LightSetup(lights=lights)} if lights else {'unlit': True}
     data, source = described(str(path) if path.suffix == '.yaml' else name_or_path, FOLDER)
     return {'setup': validated(LightSetup, data, f'light setup {source}')}
 
 
-def _shining(name: str, item: _SettingsLight) -> ExtraLight:
+def _make_light(name: str, item: _SettingsLight) -> ExtraLight:
     """Return a light as it shines in OSMa-Bench; one that dies after a goal is a lamp."""
     place, on_camera = np.array(item.position[:3]), item.type == 'camera'
-    at = OPENGL_FROM_OPTICAL @ place if on_camera else points_from_habitat(place)
+    at = OPENGL_FROM_OPTICAL @ place if on_camera else turn_from_habitat(place)
     red, green, blue = (min(max(channel, 0.0), 1.0) for channel in item.color)
     return ExtraLight(
         name=name,
@@ -245,11 +245,11 @@ def _shining(name: str, item: _SettingsLight) -> ExtraLight:
         intensity=item.intensity * (POSITIVE_SCALE if item.intensity >= 0 else NEGATIVE_SCALE),
         attached_to_camera=on_camera,
         lamp=any(end is not None for _, end in item.life_intervals),
-        schedule=_life(item.life_intervals),
+        schedule=_make_schedule(item.life_intervals),
     )
 
 
-def _life(intervals: tuple[tuple[float | None, float | None], ...]) -> Schedule:
+def _make_schedule(intervals: tuple[tuple[float | None, float | None], ...]) -> Schedule:
     """Return when a light is alive: while the goal's number is in [start, end) of an interval."""
     if not intervals:
         return Schedule(factor=0.0)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from osmabench_ros.base.documents import read_json
 from osmabench_ros.errors import SimulationError
-from osmabench_ros.geometry.axes import optical_pose_in_link
+from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.simulation.walkable_grid import Navigation
 
@@ -155,13 +155,13 @@ class RobotPath:
             legs = np.ceil(legs / motion.whole_s - NO_FRAME) * motion.whole_s
         return np.concatenate([[0.0], np.cumsum(legs)])
 
-    def states_at(
+    def interpolate_states(
         self, times_s: NDArray[np.float64], motion: Motion
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
         """Return states (T, 3), heights (T,) and legs (T,) at times since the start."""
         if len(self.states) == 1:
             standing = RobotPath(self.states[[0, 0]], np.zeros(1, np.int64), self.floor_height_m)
-            return standing.states_at(times_s, motion)
+            return standing.interpolate_states(times_s, motion)
         floors = self.floors_m
         reached = self.times_s(motion)
         legs = np.clip(np.searchsorted(reached, times_s, side='right') - 1, 0, len(reached) - 2)
@@ -173,11 +173,11 @@ class RobotPath:
         states = self.states[legs] + share[:, None] * np.diff(self.states, axis=0)[legs]
         return states, floors[legs] + share * np.diff(floors)[legs], legs
 
-    def base_poses_at(
+    def interpolate_base_poses(
         self, times_s: NDArray[np.float64], motion: Motion
     ) -> tuple[list[Pose], NDArray[np.int64]]:
         """Return poses of base_link in the world, and legs (T,), at times since the start."""
-        states, heights, legs = self.states_at(times_s, motion)
+        states, heights, legs = self.interpolate_states(times_s, motion)
         poses = [
             Pose.from_yaw(yaw, (x, y, z)) for (x, y, yaw), z in zip(states, heights, strict=True)
         ]
@@ -190,13 +190,13 @@ class RobotPath:
         moves = np.column_stack([steps[:, :2], rises])
         return np.linalg.norm(moves, axis=1), np.abs(steps[:, 2])
 
-    def until(self, duration_s: float, motion: Motion) -> RobotPath:
+    def crop(self, duration_s: float, motion: Motion) -> RobotPath:
         """Return the part of the path that is done within a time."""
         reached = self.times_s(motion)
         if reached[-1] <= duration_s:
             return self
         kept = int(np.searchsorted(reached, duration_s, side='right'))
-        end, height, _ = self.states_at(np.array([duration_s]), motion)
+        end, height, _ = self.interpolate_states(np.array([duration_s]), motion)
         states = np.concatenate([self.states[:kept], end])
         segments = self.segments[: len(states) - 1]
         if self.heights_m is None:
@@ -255,10 +255,10 @@ def plan_path(
     given point cannot be reached.
     """
     rng = np.random.default_rng([seed, goals])
-    points: Sequence[ArrayLike] = goal_points or list(navigation.random_points(goals + 1, rng))
+    points: Sequence[ArrayLike] = goal_points or list(navigation.draw_points(goals + 1, rng))
     if len(points) < 2:
         raise SimulationError('a path needs a start and a goal: two points or more')
-    lines = [navigation.shortest_path(start, goal) for start, goal in pairwise(points)]
+    lines = [navigation.find_shortest_path(start, goal) for start, goal in pairwise(points)]
     return _with_turns(lines, look_around)
 
 
@@ -294,7 +294,7 @@ SMALLEST_STEP_M = 1e-4
 """Shorter steps are noise of a robot that stands."""
 
 
-def path_along(points_m: ArrayLike, headings_rad: ArrayLike, *, segments: int) -> RobotPath:
+def make_path_along(points_m: ArrayLike, headings_rad: ArrayLike, *, segments: int) -> RobotPath:
     """Return a path through recorded poses (world x, y, z; heading) in equal `segments`."""
     points = np.asarray(points_m, np.float64).reshape(-1, 3)
     headings = np.asarray(headings_rad, np.float64)
@@ -312,10 +312,10 @@ def path_along(points_m: ArrayLike, headings_rad: ArrayLike, *, segments: int) -
         raise SimulationError(
             'the recorded poses do not move; a path needs two places or headings'
         )
-    return RobotPath.of_rows(rows, _segments(np.array(rows), segments).tolist())
+    return RobotPath.of_rows(rows, _split_segments(np.array(rows), segments).tolist())
 
 
-def _segments(states: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+def _split_segments(states: NDArray[np.float64], count: int) -> NDArray[np.int64]:
     """Return the part, 0 to count - 1, that every leg begins in."""
     steps = np.abs(np.diff(states, axis=0))
     # A turn of a radian counts as a metre, so that a robot that only turns has parts as well.
@@ -337,7 +337,7 @@ class CameraMount:
         from scipy.spatial.transform import Rotation
 
         rotation = Rotation.from_euler('y', self.pitch_rad).as_matrix()
-        return Pose(rotation, np.array([0.0, 0.0, self.height_m])) @ optical_pose_in_link()
+        return Pose(rotation, np.array([0.0, 0.0, self.height_m])) @ OPTICAL_IN_LINK
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,9 +369,9 @@ class Trajectory:
         """Optical frames in the world."""
         return tuple(frame.camera_pose for frame in self.frames)
 
-    def camera_poses_at(self, times_s: NDArray[np.float64]) -> list[Pose]:
+    def interpolate_camera_poses(self, times_s: NDArray[np.float64]) -> list[Pose]:
         """Return optical poses at any times, clipped to the times of the path."""
-        poses, _ = self.path.base_poses_at(times_s, self.motion)
+        poses, _ = self.path.interpolate_base_poses(times_s, self.motion)
         return [base @ self.mount.base_to_camera for base in poses]
 
 
@@ -382,7 +382,7 @@ def sample_trajectory(
     reached = path.times_s(motion)
     count = int(np.floor(reached[-1] * frame_rate_hz + 1e-9)) + 1
     times = np.arange(count) / frame_rate_hz
-    poses, legs = path.base_poses_at(times, motion)
+    poses, legs = path.interpolate_base_poses(times, motion)
     frames = []
     for time_s, base, leg in zip(times, poses, legs, strict=True):
         segment = int(path.segments[leg]) if len(path.segments) else 0

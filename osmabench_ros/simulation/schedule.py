@@ -37,7 +37,7 @@ class Span(Strict):
     """Start and end in seconds of stamps."""
 
     @model_validator(mode='after')
-    def _one_unit_in_order(self) -> Span:
+    def _check_unit_and_order(self) -> Span:
         if (self.segments is None) == (self.seconds is None):
             raise ValueError('give either "segments" or "seconds"')
         start, end = self.limits
@@ -52,7 +52,7 @@ class Span(Strict):
         assert limits is not None
         return limits
 
-    def _now(self, moment: Moment) -> float:
+    def _get_now(self, moment: Moment) -> float:
         if self.segments is None:
             return moment.time_s
         return moment.segment + moment.segment_progress
@@ -60,7 +60,7 @@ class Span(Strict):
     def contains(self, moment: Moment) -> bool:
         """Return whether the moment is in [start, end)."""
         start, end = self.limits
-        now = self._now(moment)
+        now = self._get_now(moment)
         if self.segments is not None and moment.segment_progress >= 1.0:
             now = math.nextafter(now, -math.inf)  # a goal belongs to the segment that reached it
         return start <= now and (end is None or now < end)
@@ -68,7 +68,7 @@ class Span(Strict):
     def progress(self, moment: Moment) -> float:
         """Return the share of the span that is over: 0 before, 1 after."""
         start, end = self.limits
-        now = self._now(moment)
+        now = self._get_now(moment)
         if end is None or end == start:
             return float(now >= start)
         return min(max((now - start) / (end - start), 0.0), 1.0)
@@ -131,7 +131,7 @@ class Schedule(Strict):
     ramps: tuple[Ramp, ...] = ()
     flicker: Flicker | None = None
 
-    def factor_at(self, name: str, moment: Moment) -> float:
+    def compute_factor(self, name: str, moment: Moment) -> float:
         """Return the factor on a light of this name at a moment."""
         if self.alive and not any(span.contains(moment) for span in self.alive):
             return 0.0

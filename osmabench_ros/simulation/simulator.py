@@ -84,7 +84,7 @@ MAX_LIGHTS = 64
 """Of both renderers; more do not fit into the uniforms that every OpenGL driver grants."""
 
 
-def simulator_names() -> list[str]:
+def list_simulators() -> list[str]:
     """Return the names of all registered simulators."""
     return extension_names(SIMULATORS)
 

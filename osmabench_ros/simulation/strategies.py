@@ -20,7 +20,7 @@ from osmabench_ros.scenes.visibility import (
     find_visible_points,
     sample_surface,
 )
-from osmabench_ros.semantics.storeys import storey_of
+from osmabench_ros.semantics.storeys import find_storey
 from osmabench_ros.simulation.robot_path import RobotPath, plan_path
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
@@ -66,12 +66,12 @@ class Lookouts:
         self._scene = scene
         self._max_depth_m = max_depth_m
         self.cloud = sample_surface(scene, POINTS_PER_M2, seed)
-        self.places = _spread(navigation, LOOKOUT_SPACING_M)
+        self.places = _place_lookouts(navigation, LOOKOUT_SPACING_M)
         caster = RayCaster(scene)
         raised = self.places + np.array([0.0, 0.0, camera_height_m])
-        self.sees = np.stack([self._seen_from(caster, origin) for origin in raised])
+        self.sees = np.stack([self._see_from(caster, origin) for origin in raised])
 
-    def _seen_from(self, caster: RayCaster, origin: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _see_from(self, caster: RayCaster, origin: NDArray[np.float64]) -> NDArray[np.bool_]:
         ray = self.cloud.points - origin.astype(np.float32)
         distance = np.linalg.norm(ray, axis=1)
         near = np.flatnonzero(distance < self._max_depth_m)
@@ -81,7 +81,7 @@ class Lookouts:
         seen[near] = reach > distance[near] - TOLERANCE_M
         return seen
 
-    def coverages(
+    def measure_coverages(
         self, camera_poses: Sequence[Pose], intrinsics: Intrinsics, storeys_m: Sequence[float] = ()
     ) -> list[Coverage]:
         """Return the coverage of these frames by ray casting, and of each of some storeys."""
@@ -91,7 +91,7 @@ class Lookouts:
         visible = self.sees.any(axis=0) | seen
         parts = [np.ones(len(seen), bool)]
         if len(storeys_m) > 1:
-            own = storey_of(self.cloud.points[:, 2], storeys_m)
+            own = find_storey(self.cloud.points[:, 2], storeys_m)
             parts += [own == number for number in range(len(storeys_m))]
         return [
             Coverage(
@@ -100,7 +100,7 @@ class Lookouts:
             for part in parts
         ]
 
-    def best_places(self, count: int) -> NDArray[np.float64]:
+    def choose_places(self, count: int) -> NDArray[np.float64]:
         """Choose places that see most of the surface together, shape (count or fewer, 3).
 
         Each is the one that adds most to the places before it; greedy choice reaches at least
@@ -115,7 +115,7 @@ class Lookouts:
         return self.places[chosen]
 
 
-def _spread(navigation: WalkableGrid, spacing_m: float) -> NDArray[np.float64]:
+def _place_lookouts(navigation: WalkableGrid, spacing_m: float) -> NDArray[np.float64]:
     """Return free positions on a coarse grid; the clearest cell of each of its squares."""
     places = np.argwhere(navigation.free)
     order = np.argsort(-navigation.clearance_m[tuple(places.T)], kind='stable')
@@ -165,14 +165,14 @@ def plan_with_strategy(
             'the strategy coverage chooses its goals; leave goal_points out, or look_around there'
         )
     lookouts = Lookouts(scene, navigation, camera_height_m, seed=seed)
-    start = navigation.random_points(1, np.random.default_rng([seed, goals]))[0]
-    tour = short_tour(navigation, start, lookouts.best_places(goals))
+    start = navigation.draw_points(1, np.random.default_rng([seed, goals]))[0]
+    tour = order_tour(navigation, start, lookouts.choose_places(goals))
     return plan_path(
         navigation, goals=len(tour) - 1, seed=seed, goal_points=tour.tolist(), look_around=True
     )
 
 
-def short_tour(
+def order_tour(
     navigation: WalkableGrid, start: NDArray[np.float64], places: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Order places so that the robot's way from a start through all is short (nearest, 2-opt)."""
@@ -190,17 +190,17 @@ def short_tour(
 
 
 def _improve_order(order: list[int], way: NDArray[np.float64]) -> list[int]:
-    best, found = _length(order, way), True
+    best, found = _measure_length(order, way), True
     while found:
         found = False
         for i in range(1, len(order) - 1):
             for j in range(i + 1, len(order)):
                 turned = [*order[:i], *reversed(order[i : j + 1]), *order[j + 1 :]]
-                length = _length(turned, way)
+                length = _measure_length(turned, way)
                 if length < best - 1e-9:
                     order, best, found = turned, length, True
     return order
 
 
-def _length(order: list[int], way: NDArray[np.float64]) -> float:
+def _measure_length(order: list[int], way: NDArray[np.float64]) -> float:
     return float(sum(way[a, b] for a, b in pairwise(order)))

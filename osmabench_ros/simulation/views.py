@@ -20,7 +20,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.ground_truth import is_structure
 from osmabench_ros.scenes.scene import Lighting, Scene
 from osmabench_ros.scenes.visibility import sample_surface
-from osmabench_ros.semantics.storeys import storey_heights, storey_of
+from osmabench_ros.semantics.storeys import find_storey, find_storeys
 from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.frame_source import ConditionedCamera
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
@@ -51,9 +51,9 @@ def write_views(views: Iterable[View], path: Path, *, overwrite: bool = False) -
         Image.fromarray(np.concatenate(parts)).save(draft)
 
 
-def storey_views(scene: Scene) -> Iterator[View]:
+def draw_storeys(scene: Scene) -> Iterator[View]:
     """Yield each storey below its cut from above, x to the right, with the ids of its objects."""
-    found = storey_heights(sample_surface(scene, 100.0, seed=0).points)
+    found = find_storeys(sample_surface(scene, 100.0, seed=0).points)
     storeys_m = found if len(found) > 1 else (float(scene.box.minimum[2]),)
     (width_m, depth_m, height_m), (x, y, _) = scene.box.size.tolist(), scene.box.center.tolist()
     height = int(np.clip(WIDTH_PX * depth_m / max(width_m, 1e-3), 200, 2 * WIDTH_PX))
@@ -69,7 +69,7 @@ def storey_views(scene: Scene) -> Iterator[View]:
         labels = []
         for item in scene.objects:
             low_m = float(item.box.minimum[2])
-            here = low_m < cut_m and storey_of(low_m, storeys_m) == number
+            here = low_m < cut_m and find_storey(low_m, storeys_m) == number
             if here and not is_structure(scene, item):
                 u, v = camera.project(pose.inverse().transform(item.box.center[None]))[0].tolist()
                 labels.append((u - 6.5, v - 8.0, str(item.instance_id)))
@@ -77,7 +77,7 @@ def storey_views(scene: Scene) -> Iterator[View]:
         yield caption, _label_image(image, labels)
 
 
-def condition_views(
+def draw_conditions(
     scene: Scene,
     conditions: Sequence[Condition],
     simulator_name: str = 'opengl',
@@ -95,7 +95,7 @@ def condition_views(
     with closing(opened(scene)) as simulator:
         for number, condition in enumerate(conditions):
             progress(condition.name, number / len(conditions))
-            motion = condition.motion_at(_FRAME_RATE_HZ)
+            motion = condition.make_motion(_FRAME_RATE_HZ)
             trajectory = sample_trajectory(path, motion, _FRAME_RATE_HZ, CameraMount())
             conditioned = ConditionedCamera(scene, simulator, condition, trajectory, seed, opened)
             images = []

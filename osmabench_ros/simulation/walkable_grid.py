@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import RayCaster, sample_surface
-from osmabench_ros.semantics.storeys import STOREY_M, storey_heights
+from osmabench_ros.semantics.storeys import STOREY_M, find_storeys
 
 CELL_M = 0.05
 SAME_FLOOR_M = 0.5
@@ -34,11 +34,11 @@ TOLERANCE_M = 0.004
 class Navigation(Protocol):
     """Where a robot may be, and the ways there, on a grid or a mesh."""
 
-    def random_points(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw_points(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw navigable positions on floors uniformly, shape (count, 3)."""
         ...
 
-    def shortest_path(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64]:
+    def find_shortest_path(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64]:
         """Return a collision-free polyline (N, 3) on the ground from start to goal.
 
         A point is x and y, or x, y and z where floors are above each other.
@@ -46,20 +46,20 @@ class Navigation(Protocol):
         ...
 
 
-def point_text(point_m: ArrayLike) -> str:
+def format_point(point_m: ArrayLike) -> str:
     """Return a point as errors name it."""
     return '(' + ', '.join(f'{value:.2f}' for value in np.asarray(point_m, np.float64)) + ')'
 
 
-def unreachable(name: str, point_m: ArrayLike, radius_m: float) -> SimulationError:
+def make_unreachable_error(name: str, point_m: ArrayLike, radius_m: float) -> SimulationError:
     """Return the error for a start or goal where the robot cannot be."""
     return SimulationError(
-        f'{name} {point_text(point_m)} cannot be reached by a robot of radius {radius_m} m; it '
+        f'{name} {format_point(point_m)} cannot be reached by a robot of radius {radius_m} m; it '
         'lies in or near an obstacle, or in a separate part of the scene. Choose another point'
     )
 
 
-def ground_below(caster: RayCaster, points_m: NDArray[np.float64]) -> NDArray[np.float64]:
+def find_ground(caster: RayCaster, points_m: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the heights (N,) of the ground along close points (N, 3), of the first one's floor.
 
     Where there is no ground within a step up or down, as over a gap, the path stays level.
@@ -78,13 +78,13 @@ def lay_on_ground(caster: RayCaster, line_m: NDArray[np.float64]) -> NDArray[np.
     """Return the polyline (N, 3) on the meshes below one that starts near the ground."""
     from skimage.measure import approximate_polygon
 
-    z = ground_below(caster, line_m[:1])[0]
+    z = find_ground(caster, line_m[:1])[0]
     laid = [np.array([*line_m[0, :2], z])]
     for start, end in zip(line_m[:-1, :2], line_m[1:, :2], strict=True):
         length = float(np.linalg.norm(end - start))
         shares = np.linspace(0.0, 1.0, max(2, int(np.ceil(length / SPACING_M)) + 1))
         points = np.insert(start + shares[:, None] * (end - start), 2, z, axis=1)
-        points[:, 2] = ground_below(caster, points)
+        points[:, 2] = find_ground(caster, points)
         profile = np.column_stack([shares * length, points[:, 2]])
         kept = np.isin(profile[:, 0], approximate_polygon(profile, TOLERANCE_M)[:, 0])
         laid += list(points[kept][1:])
@@ -281,30 +281,30 @@ class WalkableGrid:
         """Return whether the robot may be at (x, y) or (x, y, z), in the main part."""
         return self.place_of(point_m) is not None
 
-    def random_points(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw_points(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw navigable positions on floors uniformly, shape (count, 3)."""
         places = np.argwhere(self.free[: self.floors])
         return self.positions(places[rng.integers(len(places), size=count)])
 
-    def shortest_path(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64]:
+    def find_shortest_path(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64]:
         """Return a short polyline (N, 3) from start to goal; raises SimulationError if blocked."""
         start, goal = self._require('start', start_m), self._require('goal', goal_m)
         points = self.positions(self._search(start, goal))
         points[0, :2], points[-1, :2] = np.asarray(start_m)[:2], np.asarray(goal_m)[:2]
-        line = self._shortcut(points)
+        line = self._simplify(points)
         if len(self.free) > 1:
             line = self._tighten(line, points)
         return line if self.caster is None else lay_on_ground(self.caster, line)
 
     def distance_m(self, start_m: ArrayLike, goal_m: ArrayLike) -> float:
-        """Return the length of `shortest_path`."""
-        path = self.shortest_path(start_m, goal_m)
+        """Return the length of `find_shortest_path`."""
+        path = self.find_shortest_path(start_m, goal_m)
         return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
 
     def _require(self, name: str, point_m: ArrayLike) -> tuple[int, int, int]:
         place = self.place_of(point_m)
         if place is None:
-            raise unreachable(name, point_m, self.radius_m)
+            raise make_unreachable_error(name, point_m, self.radius_m)
         return place
 
     def _search(
@@ -333,14 +333,14 @@ class WalkableGrid:
     def _graph(self) -> Any:
         return join_neighbours(np.where(self.free, self.heights_m, np.nan), self.cell_m)[0]
 
-    def _shortcut(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _simplify(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Replace detours of the eight-connected search by lines of sight."""
         for _ in range(2):
             kept = [0]
             while kept[-1] < len(points) - 1:
                 here = kept[-1]
                 last = len(points) - 1
-                while last > here + 1 and not self._line_is_free(points[here], points[last]):
+                while last > here + 1 and not self._is_line_free(points[here], points[last]):
                     # Halving finds a far visible point in few checks.
                     last = here + max(1, (last - here) // 2)
                 kept.append(last)
@@ -363,13 +363,13 @@ class WalkableGrid:
                 ways = sum(np.linalg.norm(places - end, axis=1) for end in (before, after))
                 shorter = np.argsort(ways)[: (ways < way - self.cell_m / 10).sum()]
                 for place in places[shorter]:
-                    if self._line_is_free(before, place) and self._line_is_free(place, after):
+                    if self._is_line_free(before, place) and self._is_line_free(place, after):
                         line[corner], moved = place, True
                         break
             line = line[np.append(True, np.diff(line, axis=0).any(axis=1))]
         return line
 
-    def _line_is_free(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> bool:
+    def _is_line_free(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> bool:
         way = end[:2] - start[:2]
         steps = max(2, int(np.linalg.norm(way) / (self.cell_m / 2)) + 1)
         line = start[:2] + np.linspace(0.0, 1.0, steps)[:, None] * way
@@ -420,7 +420,7 @@ class _Surfaces:
     def levels_m(self) -> tuple[float, ...]:
         """Return the heights of floors and roofs with headroom, from below."""
         lowest_m = _find_lowest_floor(self._z[self._upward > LEVEL])
-        found = storey_heights(self._points_m[self._standing], with_roofs=True)
+        found = find_storeys(self._points_m[self._standing], with_roofs=True)
         return (lowest_m, *(z for z in found if z > lowest_m + STOREY_M))
 
     def is_covered(self, floor_m: float) -> bool:

@@ -35,7 +35,7 @@ from osmabench_ros.metrics.trajectory_records import (
     score_trajectory,
     without_value,
 )
-from osmabench_ros.semantics.labels import UNLABELLED, rows_by_id
+from osmabench_ros.semantics.labels import UNLABELLED, group_rows_by_id
 from osmabench_ros.semantics.scene_graph import NodeKind
 from osmabench_ros.suites.prediction import point_labels
 from osmabench_ros.suites.suite import FigureSuite, MatchingOptions, SuiteContext
@@ -109,7 +109,7 @@ def classes_of(context: SuiteContext) -> Iterator[ScoredPart]:
 def rows_by_label(labels: NDArray[np.integer]) -> dict[int, NDArray[np.intp]]:
     """Return the ascending rows of every class id; -1 (no such class) counts as unlabelled."""
     # NumPy sorts 16 bits in linear time.
-    return rows_by_id(labels.astype(np.uint16))
+    return group_rows_by_id(labels.astype(np.uint16))
 
 
 def rooms_of(context: SuiteContext) -> Iterator[ScoredPart]:

@@ -233,7 +233,7 @@ def _overlapping(node: SceneNode, nodes: Sequence[SceneNode]) -> tuple[int, ...]
     if box is None:
         return ()
     others = ((other.id, box_of(other)) for other in nodes if other.id != node.id)
-    return tuple(i for i, other in others if other and box.intersection_volume(other) > 0)
+    return tuple(i for i, other in others if other and box.measure_intersection(other) > 0)
 
 
 MACHINE_MADE = 'machine_made_labels'

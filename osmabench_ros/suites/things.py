@@ -27,9 +27,9 @@ from osmabench_ros.semantics.labels import (
     NO_INSTANCE,
     UNLABELLED,
     LabelSet,
+    group_rows_by_id,
     is_structure,
     is_unnamed,
-    rows_by_id,
 )
 from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
@@ -119,7 +119,7 @@ def _rows_of_masks(
                 yield int(node_id), rows[is_valid[rows]]
         return
     assert dense.instances is not None
-    for node_id, rows in rows_by_id(dense.instances[valid]).items():
+    for node_id, rows in group_rows_by_id(dense.instances[valid]).items():
         if node_id != NO_INSTANCE:
             yield node_id, valid[rows]
 

@@ -15,7 +15,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.ground_truth import is_structure
 from osmabench_ros.scenes.writing import write_scene_folder
 from osmabench_ros.semantics.labels import UNLABELLED
-from osmabench_ros.simulation.views import CAPTION_PX, WIDTH_PX, storey_views, write_views
+from osmabench_ros.simulation.views import CAPTION_PX, WIDTH_PX, draw_storeys, write_views
 
 pytestmark = pytest.mark.gl
 
@@ -43,7 +43,7 @@ def test_ids_are_drawn_and_doubts_are_named(tmp_path: Path) -> None:
     assert sheet.shape[1] == WIDTH_PX
     renumbered = [replace(item, instance_id=item.instance_id + 10) for item in scene.objects]
     (_, drawn), (_, other) = (
-        next(storey_views(item)) for item in (scene, replace(scene, objects=tuple(renumbered)))
+        next(draw_storeys(item)) for item in (scene, replace(scene, objects=tuple(renumbered)))
     )
     assert (drawn != other).any()
     assert (drawn == other).mean() > 0.99
@@ -61,7 +61,7 @@ def test_a_sheet_that_is_there_stays(tmp_path: Path) -> None:
 
 def test_every_storey_is_seen_from_above(tmp_path: Path) -> None:
     scene = ramp_house()
-    write_views(storey_views(scene), tmp_path / 'a.png')
+    write_views(draw_storeys(scene), tmp_path / 'a.png')
     sheet = np.asarray(Image.open(tmp_path / 'a.png'))
     assert len(sheet) % 2 == 0
     views = len(sheet) // 2

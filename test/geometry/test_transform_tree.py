@@ -31,13 +31,13 @@ def robot() -> list[StampedTransform]:
 def test_a_chain_is_followed_up_and_down() -> None:
     tree = TransformTree(reversed(robot()))
     # At 1 s: odom 0.5 in map, base 2 in odom, turned 0.4; the camera 0.1 before it.
-    pose = tree.lookup('map', 'camera', S)
+    pose = tree.look_up('map', 'camera', S)
     assert pose is not None
     np.testing.assert_allclose(
         pose.translation, [2.5 + 0.1 * math.cos(0.4), 0.1 * math.sin(0.4), 0], atol=1e-12
     )
-    in_world = tree.lookup('world', 'camera', S)
-    back = tree.lookup('camera', 'world', S)
+    in_world = tree.look_up('world', 'camera', S)
+    back = tree.look_up('camera', 'world', S)
     assert in_world is not None
     assert back is not None
     np.testing.assert_allclose(
@@ -47,23 +47,23 @@ def test_a_chain_is_followed_up_and_down() -> None:
 
 
 def test_rotations_are_interpolated_on_the_shortest_arc() -> None:
-    pose = TransformTree(robot()).lookup('odom', 'base', S // 4)
+    pose = TransformTree(robot()).look_up('odom', 'base', S // 4)
     assert pose is not None
     assert (pose.translation[0], pose.yaw_rad) == (pytest.approx(0.5), pytest.approx(0.1))
 
 
 def test_far_from_the_samples_nothing_is_known() -> None:
     tree = TransformTree(robot())
-    assert tree.lookup('odom', 'base', 3 * S) is not None
-    assert tree.lookup('odom', 'base', 3 * S + 1) is None
-    assert tree.lookup('odom', 'base', 3 * S, max_gap_ns=0) is None
-    assert tree.lookup('world', 'map', 99 * S) is not None
-    last = tree.lookup('odom', 'base', 2 * S)
+    assert tree.look_up('odom', 'base', 3 * S) is not None
+    assert tree.look_up('odom', 'base', 3 * S + 1) is None
+    assert tree.look_up('odom', 'base', 3 * S, max_gap_ns=0) is None
+    assert tree.look_up('world', 'map', 99 * S) is not None
+    last = tree.look_up('odom', 'base', 2 * S)
     assert last is not None
-    held = tree.lookup_or_last('odom', 'base', 99 * S)
+    held = tree.look_up_or_last('odom', 'base', 99 * S)
     np.testing.assert_allclose(held.matrix, last.matrix)
-    assert tree.lookup_or_last('world', 'moon', 0) is None
-    assert tree.lookup('world', 'moon', 0) is None
+    assert tree.look_up_or_last('world', 'moon', 0) is None
+    assert tree.look_up('world', 'moon', 0) is None
 
 
 def test_a_trajectory_has_the_stamps_of_the_busiest_edge() -> None:

@@ -21,9 +21,9 @@ from maps.importers.method_files import (
     write_rtabmap,
 )
 
-from osmabench_ros.geometry.axes import optical_pose_in_link
+from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.geometry.pose import Similarity
-from osmabench_ros.geometry.stamped_trajectory import read_tum, tum_text
+from osmabench_ros.geometry.stamped_trajectory import format_tum, read_tum
 
 
 def rtabmap(sequence: Path, output: Path) -> None:
@@ -31,13 +31,13 @@ def rtabmap(sequence: Path, output: Path) -> None:
     calibration = (sequence / 'rtabmap_calib.yaml').read_text().removeprefix('%YAML:1.0\n---\n')
     sys.stdout.write(f'calibration {json.dumps(yaml.safe_load(calibration))}\n')
     true = read_tum(sequence / 'groundtruth.txt')
-    origin = true.pose(0) @ optical_pose_in_link().inverse()
-    found = true.select(np.arange(len(true) - 1)).transformed(Similarity(origin.inverse()))
+    origin = true.pose(0) @ OPTICAL_IN_LINK.inverse()
+    found = true.select(np.arange(len(true) - 1)).transform(Similarity(origin.inverse()))
     write_rtabmap(output)
     with sqlite3.connect(output / 'rtabmap.db') as database:
         database.execute('UPDATE Node SET map_id = 1 WHERE id = 5')
     database.close()
-    (output / 'rtabmap_camera_poses.txt').write_text(tum_text(found))
+    (output / 'rtabmap_camera_poses.txt').write_text(format_tum(found))
 
 
 def main() -> None:

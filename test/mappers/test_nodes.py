@@ -7,9 +7,9 @@ from osmabench_ros.scenes.apartment.finishes import COLORS
 from osmabench_ros.semantics.labels import (
     COLOR_EXAMPLES,
     LabelSet,
+    choose_color,
     color_indices,
-    lab_from_rgb,
-    most_frequent_color,
+    convert_to_lab,
 )
 
 LABELS = LabelSet.from_names('test', ['cup', 'mug', 'sofa'], ['floor'])
@@ -28,15 +28,15 @@ def test_the_apartment_names_its_colors_with_these_words():
 
 def test_lab_of_known_colors():
     # White, sRGB red and sRGB blue under D65 (CIE 15; values as in Lindbloom's calculator).
-    lab = lab_from_rgb(np.array([[255, 255, 255], [255, 0, 0], [0, 0, 255]], np.uint8))
+    lab = convert_to_lab(np.array([[255, 255, 255], [255, 0, 0], [0, 0, 255]], np.uint8))
     expected = [[100, 0, 0], [53.24, 80.09, 67.20], [32.30, 79.19, -107.86]]
     np.testing.assert_allclose(lab, expected, atol=0.1)
 
 
 def test_the_most_frequent_color_wins_by_weight():
     indices = color_indices(np.array([[194, 33, 31], [38, 82, 173], [38, 82, 173]], np.uint8))
-    assert most_frequent_color(indices, np.array([1, 1, 1])) == 'blue'
-    assert most_frequent_color(indices, np.array([5, 1, 1])) == 'red'
+    assert choose_color(indices, np.array([1, 1, 1])) == 'blue'
+    assert choose_color(indices, np.array([5, 1, 1])) == 'red'
 
 
 @pytest.mark.parametrize('yaw', [0.0, 0.3, 0.7, -0.6, 1.2])

@@ -42,7 +42,7 @@ DISPLACED = Similarity(
 def test_a_known_displacement_is_undone(normals: np.ndarray | None) -> None:
     seen, _ = room(1)
     noisy = seen + np.random.default_rng(2).normal(0, 0.005, seen.shape)
-    found = registered(DISPLACED.transform(noisy), TRUE, normals, Similarity.identity())
+    found = registered(DISPLACED.transform(noisy), TRUE, normals, Similarity())
     again = found.similarity.transform(DISPLACED.transform(seen))
     assert np.linalg.norm(again - seen, axis=1).max() < 0.01
     assert found.fitness > 0.95
@@ -67,14 +67,14 @@ def test_the_guess_is_taken_and_its_scale_kept() -> None:
 def test_another_place_is_refused() -> None:
     seen, _ = room(1)
     with pytest.raises(MetricError, match=r'ICP brings only 0%.*--transform.*same place'):
-        registered(seen + FAR, TRUE, NORMALS, Similarity.identity())
+        registered(seen + FAR, TRUE, NORMALS, Similarity())
     with pytest.raises(MetricError, match='the map has 3'):
-        registered(seen[:3], TRUE, NORMALS, Similarity.identity())
+        registered(seen[:3], TRUE, NORMALS, Similarity())
 
 
 def test_a_floor_alone_leaves_the_alignment_open() -> None:
     floor, floor_normals = TRUE[:4000], NORMALS[:4000]
-    found = registered(floor + np.array([0, 0, 0.05]), floor, floor_normals, Similarity.identity())
+    found = registered(floor + np.array([0, 0, 0.05]), floor, floor_normals, Similarity())
     assert found.observability < 1e-3
     assert 'slid along them' in found.doubts[0]
 
@@ -82,14 +82,14 @@ def test_a_floor_alone_leaves_the_alignment_open() -> None:
 def test_half_a_map_of_another_place_is_doubted() -> None:
     seen, _ = room(1)
     mixed = np.concatenate([seen, seen + FAR])
-    found = registered(mixed, TRUE, NORMALS, Similarity.identity())
+    found = registered(mixed, TRUE, NORMALS, Similarity())
     assert found.fitness == pytest.approx(0.5, abs=0.03)
     assert 'of the map points' in found.doubts[0]
 
 
 @pytest.mark.parametrize(('fitness', 'doubts'), [(0.59, 1), (0.61, 0)])
 def test_less_than_three_fifths_is_doubted(fitness: float, doubts: int) -> None:
-    found = Registration(Similarity.identity(), fitness, 0.01, 0.1, 0.5)
+    found = Registration(Similarity(), fitness, 0.01, 0.1, 0.5)
     assert len(found.doubts) == doubts
 
 
@@ -100,7 +100,7 @@ def test_less_than_three_tenths_is_refused() -> None:
     def fitness(fraction: float) -> float:
         elsewhere = FAR + 10 * rng.random((round(len(seen) * (1 / fraction - 1)), 3))
         points = np.concatenate([seen, elsewhere])
-        return registered(points, TRUE, NORMALS, Similarity.identity()).fitness
+        return registered(points, TRUE, NORMALS, Similarity()).fitness
 
     # A few points of the room share a voxel.
     assert 0.3 < fitness(0.33) < 0.33

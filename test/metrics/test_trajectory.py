@@ -46,7 +46,7 @@ def disturbed(truth: StampedTrajectory, seed: int, scale: float = 1.0) -> Stampe
         truth.positions + rng.normal(0, 0.05, truth.positions.shape),
         truth.rotations @ noise,
     )
-    return noisy.transformed(Similarity(turn, scale))
+    return noisy.transform(Similarity(turn, scale))
 
 
 def matrices(trajectory: StampedTrajectory) -> list[np.ndarray]:
@@ -86,7 +86,7 @@ def test_absolute_errors_are_those_of_evo(kind: TrajectoryAlignment) -> None:
         theirs.align_origin(evo_trajectory(truth))
     elif kind is not TrajectoryAlignment.NONE:
         theirs.align(evo_trajectory(truth), correct_scale=kind is TrajectoryAlignment.SIM3)
-    ours = absolute_errors(truth, estimate.transformed(alignment_of(truth, estimate, kind)))
+    ours = absolute_errors(truth, estimate.transform(alignment_of(truth, estimate, kind)))
     relations = metrics.PoseRelation
     for errors, relation in (
         (ours.translation_m, relations.translation_part),
@@ -279,7 +279,7 @@ def test_what_an_open_turn_hides_is_no_error_of_the_method() -> None:
     turns = []
     for seed in range(20):
         truth, estimate = corridor(0.001, 0.05, seed)
-        aligned = estimate.transformed(alignment_of(truth, estimate, TrajectoryAlignment.SE3))
+        aligned = estimate.transform(alignment_of(truth, estimate, TrajectoryAlignment.SE3))
         assert turn_is_open(truth, aligned)
         turns.append(absolute_errors(truth, aligned).rotation_deg.mean())
     assert max(turns) > 90

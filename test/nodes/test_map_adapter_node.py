@@ -305,7 +305,7 @@ def test_static_transforms_that_are_said_again_and_again_take_no_memory(adapt):
         publisher.publish(message_type(transforms=[moved]))
     adapting.stage.spin_until(
         lambda: (
-            (pose := history.lookup('world', 'map', 0)) is not None and pose.translation[0] == 4.0
+            (pose := history.look_up('world', 'map', 0)) is not None and pose.translation[0] == 4.0
         )
     )
     assert len(history.static) == 1

@@ -9,7 +9,7 @@ pytest.importorskip('rclpy')
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from osmabench_ros.base.settings import Named, setting
+from osmabench_ros.base.settings import Names, setting
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros.node.parameters import declare
@@ -28,7 +28,7 @@ class Camera(Strict):
     rate: float = setting(5.0, 'Frames per second.', 0.1, 100.0)
     count: int = setting(3, 'Frames.', 1, 10)
     mode: Literal['fast', 'slow'] = setting('fast', 'How.')
-    lens: Annotated[Lens, Named(width='image_width')] = Lens()
+    lens: Annotated[Lens, Names(width='image_width')] = Lens()
     topics: tuple[str, ...] = setting((), 'Where.')
     lenses: tuple[Lens, ...] = setting((), 'A YAML list.')
     options: dict[str, float] = setting({}, 'A YAML mapping.')

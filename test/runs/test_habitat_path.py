@@ -14,7 +14,7 @@ from support.world.runs import matrix_config
 from support.world.scenes import room_scene
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError, SimulationError
-from osmabench_ros.geometry.axes import points_from_habitat
+from osmabench_ros.geometry.axes import turn_from_habitat
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.loading import load_scene
@@ -78,7 +78,7 @@ def test_the_follower_drives_in_the_actions_of_osma_bench(room: Scene) -> None:
     ends = [path.states[1:][path.segments == number][-1, :2] for number in (0, 1)]
     assert np.linalg.norm(np.array(ends) - POINTS[1:], axis=1).max() < 0.3
     # In the discrete steps of the code every action takes two frames, a longer one three.
-    motion = load_condition('compat_baseline').motion_at(5.0)
+    motion = load_condition('compat_baseline').make_motion(5.0)
     assert len(sample_trajectory(path, motion, 5.0)) == 2 * len(steps) + slid.sum() + 1
 
 
@@ -123,7 +123,10 @@ def test_drives_of_osma_bench_are_those_of_its_code(tmp_path: Path) -> None:
         text=True,
     )
     driven = np.array(json.loads(told.stdout.splitlines()[-1]))
-    places, headings = points_from_habitat(driven[:, 1:4]), np.unwrap(driven[:, 4] + np.pi / 2)
+    places, headings = (
+        turn_from_habitat(driven[:, 1:4]),
+        np.unwrap(driven[:, 4] + np.pi / 2),
+    )
     moved = np.linalg.norm(np.diff(np.column_stack([places[:, :2], headings]), axis=0), axis=1)
     kept = np.append(True, moved > 1e-9)
     np.testing.assert_allclose(path.states[:, :2], places[kept, :2], atol=1e-5)

@@ -15,7 +15,7 @@ from support.world.maps import (
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Pose, Similarity
-from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, tum_text
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, format_tum
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.maps.semantic_map import SemanticMap, transform_map
 from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, write_tiers
@@ -121,8 +121,8 @@ def test_a_map_in_its_place_is_scored_without_a_remark(tmp_path: Path) -> None:
 def test_poses_of_a_map_are_scored_against_the_true_ones_beside_it(tmp_path: Path) -> None:
     poses = [(i * 10**9, Pose.from_yaw(0.0, (i, i * i, 0.0))) for i in range(4)]
     true = StampedTrajectory.from_poses(poses)
-    own = true.transformed(UPWARDS)
-    (tmp_path / TRUE_TRAJECTORY).write_text(tum_text(true))
+    own = true.transform(UPWARDS)
+    (tmp_path / TRUE_TRAJECTORY).write_text(format_tum(true))
     suite = SuiteConfig(name='map_trajectory')
     report = evaluated(tmp_path, replace(labelled_map(), trajectory=own), suite)
     found = {item.metric: item.value for item in report.metrics}

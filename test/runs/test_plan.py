@@ -10,7 +10,11 @@ from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
 from osmabench_ros.runs.run_manifest import config_of_run
-from osmabench_ros.simulation.conditions import condition_of_text, list_conditions, load_condition
+from osmabench_ros.simulation.conditions import (
+    list_conditions,
+    load_condition,
+    parse_condition_text,
+)
 
 
 def config(**parts: object) -> MatrixConfig:
@@ -129,7 +133,7 @@ def test_a_condition_that_is_edited_meanwhile_renders_as_it_was_hashed(tmp_path:
 @pytest.mark.parametrize('name', list_conditions())
 def test_every_condition_reaches_a_node_as_it_is(name: str) -> None:
     condition = load_condition(name)
-    assert condition_of_text(condition.model_dump_json()) == condition
+    assert parse_condition_text(condition.model_dump_json()) == condition
     written = BridgeSettings(condition=condition).model_dump_json()
     assert BridgeSettings.model_validate_json(written).condition == condition
 

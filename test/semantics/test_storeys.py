@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from osmabench_ros.semantics.storeys import heights_above_floor, storey_heights, storey_of
+from osmabench_ros.semantics.storeys import (
+    find_storey,
+    find_storeys,
+    measure_heights_above_floor,
+)
 
 
 def plane(z: float, x: tuple[float, float] = (0, 6), noise_m: float = 0.0) -> NDArray[np.float64]:
@@ -27,37 +31,37 @@ def house(noise_m: float = 0.0) -> NDArray[np.float64]:
 
 @pytest.mark.parametrize('noise_m', [0.0, 0.01])
 def test_floors_are_found_and_ceilings_tables_and_landings_are_none(noise_m: float) -> None:
-    assert storey_heights(house(noise_m)) == pytest.approx((0.5, 3.3), abs=0.05)
+    assert find_storeys(house(noise_m)) == pytest.approx((0.5, 3.3), abs=0.05)
     shifted = house(noise_m) + np.array([100.0, -40.0, -7.77])
-    assert storey_heights(shifted) == pytest.approx((-7.27, -4.47), abs=0.05)
+    assert find_storeys(shifted) == pytest.approx((-7.27, -4.47), abs=0.05)
 
 
 def test_a_point_at_any_distance_costs_no_time_and_changes_no_floor() -> None:
     far = np.append(house(), [[1e8, -3e7, 9e8]], axis=0)
-    assert storey_heights(far)[:2] == pytest.approx(storey_heights(house(), with_roofs=True)[:2])
+    assert find_storeys(far)[:2] == pytest.approx(find_storeys(house(), with_roofs=True)[:2])
 
 
 def test_a_roof_is_no_floor_and_no_points_have_none() -> None:
     one = np.concatenate([plane(0.0), plane(2.6), plane(2.8), walls(0, 2.8)])
-    assert storey_heights(one) == pytest.approx((0.0,), abs=0.05)
-    assert storey_heights(np.zeros((0, 3))) == ()
-    assert storey_heights(np.zeros((9, 3))) == ()
+    assert find_storeys(one) == pytest.approx((0.0,), abs=0.05)
+    assert find_storeys(np.zeros((0, 3))) == ()
+    assert find_storeys(np.zeros((9, 3))) == ()
 
 
 def test_a_thing_is_on_the_floor_below_it() -> None:
     heights = [-0.4, 0.5, 2.4, 3.1, 3.25, 3.3, 9.0]
-    assert storey_of(heights, (0.5, 3.3)).tolist() == [0, 0, 0, 0, 1, 1, 1]
-    assert storey_of(heights, (0.5,)).tolist() == [0] * 7
-    assert storey_of(1.0, ()) == 0
+    assert find_storey(heights, (0.5, 3.3)).tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert find_storey(heights, (0.5,)).tolist() == [0] * 7
+    assert find_storey(1.0, ()) == 0
 
 
 def test_heights_are_above_the_floor_of_the_own_storey():
     points = house()
-    above = heights_above_floor(points)
+    above = measure_heights_above_floor(points)
     floors = np.array([0.5, 3.3])[(points[:, 2] > 3.2).astype(int)]
     assert above == pytest.approx(points[:, 2] - floors, abs=0.05)
 
 
 def test_without_storeys_heights_are_above_the_lowest_points():
     z = np.linspace(1.0, 2.0, 101)
-    assert heights_above_floor(np.column_stack([z, z, z])) == pytest.approx(z - 1.01)
+    assert measure_heights_above_floor(np.column_stack([z, z, z])) == pytest.approx(z - 1.01)

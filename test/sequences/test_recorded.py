@@ -5,7 +5,7 @@ import pytest
 from support.world.frames import FRAMES, INFO, MOUNT
 
 from osmabench_ros.errors import ConfigError, SequenceError
-from osmabench_ros.geometry.axes import optical_pose_in_link
+from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.sequences.layout import OSMA
 from osmabench_ros.sequences.reading import SequenceReading
 from osmabench_ros.sequences.recorded import (
@@ -44,7 +44,7 @@ def test_frames_are_played_with_stamps_and_base_also_out_of_order(tmp_path: Path
 def test_a_camera_on_no_robot_is_its_own_base(tmp_path: Path) -> None:
     write(FolderWriter(tmp_path / 'room', OSMA))
     source = RecordedFrames(FolderSequence(tmp_path / 'room'))
-    expected = optical_pose_in_link().matrix
+    expected = OPTICAL_IN_LINK.matrix
     np.testing.assert_array_equal(source.base_to_camera.matrix, expected)
     assert source.label_set.classes == ()
     assert source.frame(0).frame.semantic is None

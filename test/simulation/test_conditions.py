@@ -22,9 +22,9 @@ def test_the_papers_conditions_are_there_and_every_file_is_valid() -> None:
 
 def test_speeds_are_the_papers_and_velocity_doubles_them() -> None:
     for name in ('baseline', 'nominal', 'camera', 'dynamic'):
-        motion = load_condition(name).motion_at(5.0)
+        motion = load_condition(name).make_motion(5.0)
         assert (motion.linear_m_s, motion.angular_rad_s) == (0.75, 0.8)
-    fast = load_condition('velocity').motion_at(5.0)
+    fast = load_condition('velocity').make_motion(5.0)
     assert (fast.linear_m_s, fast.angular_rad_s) == (1.5, 1.6)
 
 

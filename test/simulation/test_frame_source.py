@@ -30,7 +30,7 @@ def frames_of() -> Iterator[Opener]:
         else:
             condition = parse_condition('test', name_or_data, 'test.yaml')
         scene = room_scene()
-        trajectory = sample_trajectory(PATH, condition.motion_at(rate), rate, CameraMount(1.4))
+        trajectory = sample_trajectory(PATH, condition.make_motion(rate), rate, CameraMount(1.4))
         source = SimulatedFrames(
             scene, OpenGLSimulator(scene, CAMERA), condition, trajectory, seed
         )

@@ -9,7 +9,7 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Room, Scene
 from osmabench_ros.simulation.conditions import (
     Condition,
-    lighting_at,
+    compute_lighting,
     load_condition,
     parse_condition,
 )
@@ -47,7 +47,7 @@ def lit(
     x: float = -1.0,
 ) -> Lighting:
     moment = Moment(segment, progress, time_s, (x, 0.0, 0.0))
-    return lighting_at(condition, two_rooms(), moment)
+    return compute_lighting(condition, two_rooms(), moment)
 
 
 def intensities(lighting: Lighting) -> dict[str, float]:
@@ -158,7 +158,7 @@ def test_lights_can_follow_the_robot_from_room_to_room() -> None:
     assert set(intensities(lit(following, x=-1.0))) == {'kitchen lamp', 'fill'}
     assert set(intensities(lit(following, x=1.0))) == {'bedroom lamp'}
     with pytest.raises(SimulationError, match='"test" switches lights by the room'):
-        lighting_at(following, two_rooms(), Moment(0, 0.0, 0.0))
+        compute_lighting(following, two_rooms(), Moment(0, 0.0, 0.0))
 
 
 def test_rules_multiply() -> None:
@@ -212,6 +212,6 @@ def test_a_scene_without_lights_is_refused_by_conditions_that_need_them() -> Non
         with pytest.raises(
             SimulationError, match=rf'test/room has no lights and condition "{name}"'
         ):
-            lighting_at(load_condition(name), dark, Moment(0, 0.0, 0.0))
+            compute_lighting(load_condition(name), dark, Moment(0, 0.0, 0.0))
     for name in ('nominal', 'nominal_velocity', 'camera', 'daytime'):
-        lighting_at(load_condition(name), dark, Moment(0, 0.0, 0.0))
+        compute_lighting(load_condition(name), dark, Moment(0, 0.0, 0.0))

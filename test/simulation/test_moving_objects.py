@@ -9,8 +9,8 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.conditions import (
     MovingObjects,
-    moving_groups,
-    object_poses,
+    compute_object_poses,
+    find_moving_groups,
     parse_condition,
 )
 from osmabench_ros.simulation.schedule import Moment
@@ -22,7 +22,7 @@ def moving(**section: object) -> MovingObjects:
 
 
 def poses_at(movements: list[MovingObjects], scene: Scene, moment: Moment) -> dict[int, Pose]:
-    return object_poses(moving_groups(movements, scene), moment)
+    return compute_object_poses(find_moving_groups(movements, scene), moment)
 
 
 def at(position: float) -> Moment:
@@ -98,16 +98,16 @@ def test_a_count_is_drawn_with_the_seed() -> None:
 
     def chosen(seed: int) -> list[int]:
         movement = moving(classes=['ball'], count=3, seed=seed)
-        return [item.instance_id for item in movement.selected(scene)]
+        return [item.instance_id for item in movement.select(scene)]
 
     assert chosen(0) == chosen(0)
     assert len({tuple(chosen(seed)) for seed in range(6)}) > 1
-    assert len(moving(classes=['ball'], count=99).selected(scene)) == 8
+    assert len(moving(classes=['ball'], count=99).select(scene)) == 8
 
 
 def test_objects_that_are_not_there_are_named() -> None:
     with pytest.raises(SimulationError, match=r'test/room has no object that matches robot\*'):
-        moving(names=['robot*']).selected(room_scene())
+        moving(names=['robot*']).select(room_scene())
 
 
 @pytest.mark.parametrize(

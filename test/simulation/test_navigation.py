@@ -27,7 +27,7 @@ def test_the_floor_is_free_and_furniture_and_walls_are_not(room):
 
 
 def test_a_path_around_the_table_is_barely_longer_than_it_must_be(room):
-    path = room.shortest_path((0.2, 0.0), (2.0, 0.0))
+    path = room.find_shortest_path((0.2, 0.0), (2.0, 0.0))
     length = np.linalg.norm(np.diff(path, axis=0), axis=1).sum()
     # Around the corners of the table grown by the radius, which is a little too long.
     shortest = np.hypot(0.2, 0.5 + RADIUS_M) + 1.2 + np.hypot(0.4, 0.5 + RADIUS_M)
@@ -36,7 +36,7 @@ def test_a_path_around_the_table_is_barely_longer_than_it_must_be(room):
 
 
 def test_a_free_line_of_sight_is_driven_straight(room):
-    assert len(room.shortest_path((-2.0, -1.0), (2.2, -1.2))) == 2
+    assert len(room.find_shortest_path((-2.0, -1.0), (2.2, -1.2))) == 2
 
 
 @pytest.mark.parametrize('point', [(1.0, 0.0), (20.0, 0.0)])
@@ -44,14 +44,14 @@ def test_a_goal_that_cannot_be_reached_is_named(room, point):
     with pytest.raises(
         SimulationError, match=rf'goal \({point[0]:.2f}, 0\.00\) cannot be reached'
     ):
-        room.shortest_path((-2.0, 0.0), point)
+        room.find_shortest_path((-2.0, 0.0), point)
 
 
 def test_a_place_behind_a_wall_without_a_door_is_not_reachable():
     wall = box_object(8, 'wall', (-1.5, -2.0, 0), (-1.4, 2.0, 2.5))
     cut = WalkableGrid.of_scene(room_scene(extra=(wall,)), radius_m=RADIUS_M, height_m=HEIGHT_M)
     with pytest.raises(SimulationError, match=r'start \(-2\.50, 0\.00\)'):
-        cut.shortest_path((-2.5, 0.0), (2.0, 0.0))
+        cut.find_shortest_path((-2.5, 0.0), (2.0, 0.0))
     assert cut.is_free((2.0, 1.0))
 
 
@@ -78,9 +78,9 @@ def test_paths_in_the_apartment_keep_the_radius_clear_of_every_mesh():
     points = sample_surface(scene, 800.0, seed=9).points
     high = points[:, 2] - found.floor_height_m
     obstacles = points[(high > 0.06) & (high < HEIGHT_M), :2]
-    goals = found.random_points(5, np.random.default_rng(1))
+    goals = found.draw_points(5, np.random.default_rng(1))
     for start, goal in pairwise(goals):
-        path = found.shortest_path(start, goal)
+        path = found.find_shortest_path(start, goal)
         for a, b in pairwise(path[:, :2]):
             steps = max(2, int(np.linalg.norm(b - a) / 0.02))
             line = a + np.linspace(0, 1, steps)[:, None] * (b - a)

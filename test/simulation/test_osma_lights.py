@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from support.world.scenes import room_scene
 
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.geometry.axes import points_to_habitat
+from osmabench_ros.geometry.axes import turn_to_habitat
 from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Scene
 from osmabench_ros.simulation.conditions import (
     Condition,
-    lighting_at,
+    compute_lighting,
     load_condition,
     name_of_condition,
     parse_condition,
@@ -73,14 +73,14 @@ def replica_cad() -> Scene:
 
 
 def lit(condition: Condition, goal: int, progress: float = 0.5) -> Lighting:
-    return lighting_at(condition, replica_cad(), Moment(goal, progress, 0.0))
+    return compute_lighting(condition, replica_cad(), Moment(goal, progress, 0.0))
 
 
 def row(light: Light) -> tuple[str, NDArray[np.float64]]:
     """Return what OSMa-Bench calls a light's model, and its place (y up) and linear colour."""
     assert light.kind is LightKind.POINT
     x, y, z = light.position
-    place = [x, -y, -z] if light.attached_to_camera else points_to_habitat(np.array([x, y, z]))
+    place = [x, -y, -z] if light.attached_to_camera else turn_to_habitat(np.array([x, y, z]))
     color = light.intensity * np.array(light.color)
     return 'Camera' if light.attached_to_camera else 'Global', np.array([*place, *color])
 
@@ -176,7 +176,7 @@ def test_an_unknown_setup_is_answered_with_the_nearest():
 def test_other_data_sets_keep_their_own_lights():
     room = room_scene()
     for name in ('compat_baseline', 'compat_velocity', 'compat_dynamic'):
-        found = lighting_at(load_condition(name), room, Moment(0, 0.0, 0.0))
+        found = compute_lighting(load_condition(name), room, Moment(0, 0.0, 0.0))
         assert found.lights == room.lights
 
 

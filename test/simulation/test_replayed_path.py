@@ -5,14 +5,14 @@ import pytest
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.simulation.conditions import load_condition
-from osmabench_ros.simulation.robot_path import Motion, path_along, sample_trajectory
+from osmabench_ros.simulation.robot_path import Motion, make_path_along, sample_trajectory
 
 
 def test_every_recorded_pose_is_a_state_and_every_leg_drives_or_turns() -> None:
     angle = np.linspace(0, 1.5 * np.pi, 40)
     points = np.column_stack([np.cos(angle), np.sin(angle), np.full(40, 0.2)])
     headings = np.angle(np.exp(1j * (angle + np.pi / 2)))  # wrapped, as recorded ones are
-    path = path_along(points, headings, segments=3)
+    path = make_path_along(points, headings, segments=3)
     wrapped = np.column_stack([path.states[:, :2], np.cos(path.states[:, 2])])
     for point, heading in zip(points, headings, strict=True):
         assert np.abs(wrapped - [*point[:2], np.cos(heading)]).max(axis=1).min() < 1e-9
@@ -30,8 +30,8 @@ def test_discrete_actions_repeat_the_frames_of_a_recording_with_those_actions() 
     steps = np.concatenate([np.arange(0, 0.6, 0.03), np.full(10, 0.57)])
     headings = np.concatenate([np.zeros(20), np.radians(2.0) * np.arange(1, 11)])
     points = np.column_stack([steps, np.zeros(30), np.zeros(30)])
-    path = path_along(points, headings, segments=1)
-    trajectory = sample_trajectory(path, load_condition('compat_baseline').motion_at(5.0), 5.0)
+    path = make_path_along(points, headings, segments=1)
+    trajectory = sample_trajectory(path, load_condition('compat_baseline').make_motion(5.0), 5.0)
     found = np.array(
         [(*f.base_pose.translation[:2], f.base_pose.yaw_rad) for f in trajectory.frames]
     )
@@ -40,7 +40,7 @@ def test_discrete_actions_repeat_the_frames_of_a_recording_with_those_actions() 
 
 def test_a_robot_that_stands_for_a_while_just_goes_on() -> None:
     points = [[0, 0, 0], [0, 0, 0], [0.00001, 0, 0], [1, 0, 0]]
-    path = path_along(points, np.zeros(4), segments=2)
+    path = make_path_along(points, np.zeros(4), segments=2)
     assert len(path.states) == 2
     assert path.times_s(Motion())[-1] == pytest.approx(1 / 0.75)
 
@@ -57,4 +57,4 @@ def test_a_robot_that_stands_for_a_while_just_goes_on() -> None:
 )
 def test_poses_that_are_no_path(points: object, headings: object, reported: str) -> None:
     with pytest.raises(SimulationError, match=reported):
-        path_along(points, headings, segments=1)
+        make_path_along(points, headings, segments=1)

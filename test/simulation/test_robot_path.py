@@ -38,7 +38,7 @@ def test_goals_of_the_user_are_visited_in_order(navigation: WalkableGrid) -> Non
 
 @pytest.mark.parametrize('name', ['baseline', 'velocity'])
 def test_frames_are_spaced_by_speed_over_rate_exactly(path: RobotPath, name: str) -> None:
-    motion, rate = load_condition(name).motion_at(20.0), 20.0
+    motion, rate = load_condition(name).make_motion(20.0), 20.0
     frames = sample_trajectory(path, motion, rate, CameraMount()).frames
     position = np.array([frame.base_pose.translation for frame in frames])
     yaw = np.unwrap([frame.base_pose.yaw_rad for frame in frames])
@@ -56,7 +56,7 @@ def test_frames_are_spaced_by_speed_over_rate_exactly(path: RobotPath, name: str
 
 
 def test_velocity_drives_the_same_line_in_half_the_time(path: RobotPath) -> None:
-    slow, fast = (load_condition(name).motion_at(10.0) for name in ('baseline', 'velocity'))
+    slow, fast = (load_condition(name).make_motion(10.0) for name in ('baseline', 'velocity'))
     assert path.times_s(fast)[-1] == pytest.approx(path.times_s(slow)[-1] / 2)
     every = sample_trajectory(path, slow, 10.0, CameraMount()).frames
     second = sample_trajectory(path, fast, 10.0, CameraMount()).frames
@@ -85,14 +85,14 @@ def test_segments_and_their_progress_only_grow(path: RobotPath) -> None:
 
 
 def test_a_cut_path_is_the_first_part_of_the_whole(path: RobotPath) -> None:
-    short = path.until(3.0, Motion())
+    short = path.crop(3.0, Motion())
     assert short.times_s(Motion())[-1] == pytest.approx(3.0)
     whole = sample_trajectory(path, Motion(), 5.0, CameraMount()).frames
     cut = sample_trajectory(short, Motion(), 5.0, CameraMount()).frames
     assert len(cut) == 16
     for one, two in zip(whole, cut, strict=False):
         np.testing.assert_allclose(one.camera_pose.matrix, two.camera_pose.matrix, atol=1e-9)
-    assert path.until(1e6, Motion()) is path
+    assert path.crop(1e6, Motion()) is path
 
 
 def test_json_gives_the_path_back(path: RobotPath, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
 def test_discrete_actions_step_as_osma_bench_does(path: RobotPath) -> None:
     rate = 25.0
     for name, step_m, step_deg in (('compat_baseline', 0.03, 2.0), ('compat_velocity', 0.06, 4.0)):
-        motion = load_condition(name).motion_at(rate)
+        motion = load_condition(name).make_motion(rate)
         frames = sample_trajectory(path, motion, rate, CameraMount()).frames
         position = np.array([frame.base_pose.translation for frame in frames])
         yaw = np.unwrap([frame.base_pose.yaw_rad for frame in frames])
@@ -145,7 +145,7 @@ def test_discrete_actions_step_as_osma_bench_does(path: RobotPath) -> None:
 def test_the_rate_does_not_change_discrete_steps(path: RobotPath) -> None:
     compat = load_condition('compat_baseline')
     slow, fast = (
-        sample_trajectory(path, compat.motion_at(rate), rate, CameraMount())
+        sample_trajectory(path, compat.make_motion(rate), rate, CameraMount())
         for rate in (5.0, 25.0)
     )
     assert len(slow) == len(fast)
@@ -162,7 +162,7 @@ def test_acceleration_makes_the_robot_slower_and_stop_at_corners(path: RobotPath
     assert speed.max() <= 0.75 + 1e-6
     # A frame may lie on both sides of a turn, where the acceleration starts anew.
     assert np.quantile(np.abs(np.diff(speed)) * 20.0, 0.9) <= 0.5 + 1e-6
-    reached = path.states_at(path.times_s(gentle), gentle)[0]
+    reached = path.interpolate_states(path.times_s(gentle), gentle)[0]
     np.testing.assert_allclose(reached, path.states, atol=1e-9)
 
 
@@ -170,5 +170,5 @@ def test_poses_between_frames_lie_on_the_path(path: RobotPath) -> None:
     fine = sample_trajectory(path, Motion(), 40.0, CameraMount())
     coarse = sample_trajectory(path, Motion(), 5.0, CameraMount())
     times = np.array([frame.time_s for frame in fine.frames[:100]])
-    for one, two in zip(fine.camera_poses, coarse.camera_poses_at(times), strict=False):
+    for one, two in zip(fine.camera_poses, coarse.interpolate_camera_poses(times), strict=False):
         np.testing.assert_allclose(one.matrix, two.matrix, atol=1e-9)

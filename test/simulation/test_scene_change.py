@@ -33,7 +33,7 @@ def condition(changes: list[dict], segments: list[float | None]) -> Condition:
 
 
 def along(given: Condition) -> Trajectory:
-    return sample_trajectory(PATH, given.motion_at(4.0), 4.0, CameraMount(1.0))
+    return sample_trajectory(PATH, given.make_motion(4.0), 4.0, CameraMount(1.0))
 
 
 def shown(given: Condition) -> tuple[SimulatedFrames, list]:

@@ -88,7 +88,7 @@ def test_speed_is_along_the_slope(navigation):
 def test_distances_over_two_floors_are_the_exact_ones_within_a_percent(
     navigation: WalkableGrid,
 ) -> None:
-    points = navigation.random_points(104, np.random.default_rng(7)).reshape(-1, 2, 3)
+    points = navigation.draw_points(104, np.random.default_rng(7)).reshape(-1, 2, 3)
     # A place keeps the radius and a cell clear; two points are on the floor below the ramp's foot.
     exact = exact_distances_m(points, clearance_m=0.2 + 0.05)
     points, exact = points[np.isfinite(exact)], exact[np.isfinite(exact)]
@@ -104,7 +104,7 @@ def test_distances_over_two_floors_are_the_exact_ones_within_a_percent(
 def test_goals_lie_on_both_floors_or_on_the_one_of_storey(house):
     for storey, expected in ((None, {0, 1}), (0, {0}), (1, {1})):
         found = WalkableGrid.of_scene(house, radius_m=0.2, height_m=1.5, storey=storey)
-        points = found.random_points(40, np.random.default_rng(2))
+        points = found.draw_points(40, np.random.default_rng(2))
         assert set(np.rint(points[:, 2] / STOREY_M).astype(int)) == expected
         assert off_m(points, 0.0).max() < 0.01
         assert found.storeys_m == pytest.approx((0.0, STOREY_M), abs=0.01)
@@ -121,7 +121,7 @@ def test_a_point_above_another_is_told_by_its_height(navigation):
     assert navigation.is_free((*UPSTAIRS, STOREY_M))
     assert not navigation.is_free((*UPSTAIRS, 1.4))
     with pytest.raises(SimulationError, match=r'goal \(8\.50, 0\.80, 1\.40\) cannot be reached'):
-        navigation.shortest_path((*DOWNSTAIRS, 0.0), (*UPSTAIRS, 1.4))
+        navigation.find_shortest_path((*DOWNSTAIRS, 0.0), (*UPSTAIRS, 1.4))
 
 
 def test_a_floor_without_a_ramp_is_a_storey_of_its_own_and_a_roof_is_none(house):
@@ -130,7 +130,7 @@ def test_a_floor_without_a_ramp_is_a_storey_of_its_own_and_a_roof_is_none(house)
     )
     found = WalkableGrid.of_scene(cut, radius_m=0.2, height_m=1.5)
     assert found.storeys_m == pytest.approx((0.0, STOREY_M), abs=0.01)
-    assert set(found.random_points(20, np.random.default_rng(0))[:, 2]) == {found.floor_height_m}
+    assert set(found.draw_points(20, np.random.default_rng(0))[:, 2]) == {found.floor_height_m}
     upstairs = WalkableGrid.of_scene(cut, radius_m=0.2, height_m=1.5, storey=1)
     assert upstairs.is_free((*UPSTAIRS, STOREY_M))
     room = WalkableGrid.of_scene(room_scene(), radius_m=0.2, height_m=1.5)
@@ -176,7 +176,7 @@ def test_stairs_are_climbed_step_by_step_if_their_steps_are_low_enough():
     assert on_stairs.sum() > 40
     assert (under == treads[on_stairs]).mean() > 0.9
     steep = WalkableGrid.of_scene(stair_house(11), radius_m=0.2, height_m=1.5)
-    assert set(steep.random_points(20, np.random.default_rng(0))[:, 2]) == {steep.floor_height_m}
+    assert set(steep.draw_points(20, np.random.default_rng(0))[:, 2]) == {steep.floor_height_m}
 
 
 def test_stairs_have_no_holes_where_a_cell_has_only_points_of_risers():
@@ -190,7 +190,7 @@ def test_a_climbing_path_is_cut_and_read_again(navigation, tmp_path):
     path = plan_path(
         navigation, goals=1, seed=0, goal_points=[(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M)]
     )
-    half = path.until(path.times_s(Motion())[-1] / 2, Motion())
+    half = path.crop(path.times_s(Motion())[-1] / 2, Motion())
     assert off_m(eyes(half), EYE_M).max() < 0.01
     np.testing.assert_allclose(eyes(half), eyes(path)[: len(eyes(half))], atol=1e-9)
     file = tmp_path / 'path.json'
@@ -209,7 +209,7 @@ def test_surface_of_both_floors_is_visible_from_where_the_robot_gets_to(house, n
     # The last cells of a floor reach a step up its ramp.
     assert off_m(found.places, 0.0).max() < 0.07
     assert (found.places[:, 2] > STOREY_M / 2).any()
-    assert len(found.best_places(4)) == 4
+    assert len(found.choose_places(4)) == 4
 
 
 def configuration(**trajectory: Any) -> MatrixConfig:
@@ -252,7 +252,7 @@ class Mesh:
             return {'height_m': 0.05, 'area_m2': 100.0}
         if name == 'snapped':
             return request['point']
-        if name == 'shortest_path':
+        if name == 'find_shortest_path':
             # From floor to floor a mesh has corners where the way bends, not where it slopes.
             corners = [(0.5, 5.4, 0.05), (9.5, 5.4, STOREY_M + 0.05)]
             return {'distance_m': 9.5, 'points': [[a, c, -b] for a, b, c in corners]}
@@ -263,7 +263,7 @@ class Mesh:
 
 def test_ways_on_a_navigation_mesh_lie_on_the_ground(house):
     mesh = HabitatNavigation(Mesh(), house, radius_m=0.2, height_m=1.5, timeout_s=1.0)
-    way = mesh.shortest_path((0.5, 5.4), (9.5, 5.4, STOREY_M))
+    way = mesh.find_shortest_path((0.5, 5.4), (9.5, 5.4, STOREY_M))
     assert off_m(way, 0.0).max() < 0.01
     assert any(way[:, 0] == pytest.approx(1.0, abs=0.1) for way in way[:, None])
     driven = mesh.follow((0.5, 5.4), 0.0, (9.5, 5.4, STOREY_M))

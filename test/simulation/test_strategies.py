@@ -9,7 +9,7 @@ from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.robot_path import CameraMount, Motion, plan_path, sample_trajectory
-from osmabench_ros.simulation.strategies import Lookouts, Strategy, plan_with_strategy, short_tour
+from osmabench_ros.simulation.strategies import Lookouts, Strategy, order_tour, plan_with_strategy
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 pytestmark = needs('open3d')
@@ -40,7 +40,9 @@ def lookouts(scene: Scene, navigation: WalkableGrid) -> Lookouts:
 
 def test_nothing_is_covered_without_frames_and_more_with_more(lookouts):
     shares = [
-        lookouts.coverages([camera_at(-2.0, 0.0, HEIGHT_M, yaw) for yaw in yaws], CAMERA)[0].share
+        lookouts.measure_coverages([camera_at(-2.0, 0.0, HEIGHT_M, yaw) for yaw in yaws], CAMERA)[
+            0
+        ].share
         for yaws in ([], [0.0], [0.0, 1.5, 3.0, 4.5])
     ]
     assert shares[0] == 0.0
@@ -48,18 +50,18 @@ def test_nothing_is_covered_without_frames_and_more_with_more(lookouts):
 
 
 def test_hidden_surface_counts_for_the_scene_but_not_as_visible(lookouts):
-    coverage = lookouts.coverages([], CAMERA)[0]
+    coverage = lookouts.measure_coverages([], CAMERA)[0]
     # The outer faces of the walls and the lower side of the floor are seen from nowhere.
     assert 0.3 * coverage.scene_m2 < coverage.visible_m2 < 0.7 * coverage.scene_m2
 
 
 def test_two_places_are_chosen_on_both_sides_of_the_wall(lookouts):
-    places = lookouts.best_places(2)
+    places = lookouts.choose_places(2)
     assert sorted(places[:, 0] > -0.55) == [False, True]
 
 
 def test_places_stop_when_nothing_new_is_seen(lookouts):
-    assert 2 <= len(lookouts.best_places(1000)) < len(lookouts.places)
+    assert 2 <= len(lookouts.choose_places(1000)) < len(lookouts.places)
 
 
 def test_coverage_sees_more_than_following_with_as_many_goals(scene, navigation, lookouts):
@@ -68,7 +70,7 @@ def test_coverage_sees_more_than_following_with_as_many_goals(scene, navigation,
             strategy, scene, navigation, goals=2, seed=3, camera_height_m=HEIGHT_M
         )
         frames = sample_trajectory(path, Motion(), 2.0, CameraMount(HEIGHT_M))
-        return lookouts.coverages(frames.camera_poses, CAMERA)[0].share
+        return lookouts.measure_coverages(frames.camera_poses, CAMERA)[0].share
 
     assert share(Strategy.COVERAGE) > 0.8
     assert share(Strategy.COVERAGE) > share(Strategy.FOLLOW)
@@ -96,8 +98,8 @@ def test_looking_around_turns_once_at_every_goal(navigation):
 
 def test_a_tour_visits_every_place_once_and_is_no_longer_than_as_given(navigation):
     rng = np.random.default_rng(0)
-    start, *places = navigation.random_points(6, rng)
-    tour = short_tour(navigation, start, np.array(places))
+    start, *places = navigation.draw_points(6, rng)
+    tour = order_tour(navigation, start, np.array(places))
 
     def length(points: np.ndarray) -> float:
         return sum(navigation.distance_m(points[i], points[i + 1]) for i in range(len(points) - 1))
@@ -118,4 +120,4 @@ def test_the_path_of_the_demo_sees_most_of_what_can_be_seen():
     frames = sample_trajectory(path, Motion(), rate_hz, config.camera.mount)
     assert len(frames) == config.trajectory.max_frames
     lookouts = Lookouts(scene, navigation, config.camera.mounting_height_m, seed=5)
-    assert lookouts.coverages(frames.camera_poses, config.camera.intrinsics)[0].share > 0.7
+    assert lookouts.measure_coverages(frames.camera_poses, config.camera.intrinsics)[0].share > 0.7

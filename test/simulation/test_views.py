@@ -10,7 +10,7 @@ from osmabench_ros.cli.conditions import app
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.simulation.conditions import list_conditions, load_condition
-from osmabench_ros.simulation.views import CAPTION_PX, condition_views, write_views
+from osmabench_ros.simulation.views import CAPTION_PX, draw_conditions, write_views
 
 
 @pytest.fixture(scope='module')
@@ -32,7 +32,7 @@ def test_a_sheet_has_a_row_a_condition_and_a_column_a_view(tmp_path: Path) -> No
     )
     names = ['baseline', str(moving), 'baseline', 'nominal']
     steps: list[float] = []
-    views = condition_views(
+    views = draw_conditions(
         room_scene(),
         [load_condition(name) for name in names],
         frames=2,

@@ -214,7 +214,7 @@ def test_figures_are_told_apart_by_the_colours_and_materials_that_they_rest_on(r
     parts = [record(result, f'accuracy_{name}') for name in ('colors', 'materials', 'rest')]
     assert sum(part.n for part in parts) == len(QUESTIONS)
     assert all(part.n and part.value == 1.0 for part in parts)
-    bare = without_attributes(GRAPH, 'material')
+    bare = drop_attributes(GRAPH, 'material')
     found = evaluate_questions(
         QuestionedMap(as_map(bare)), QUESTIONS, RuleAnswerer(), DeterministicJudge()
     )
@@ -237,7 +237,7 @@ def test_what_a_question_rests_on_is_read_from_its_meaning(query, part):
     assert evidence_of(query) == part
 
 
-def without_attributes(graph: SceneGraph, *names: str) -> SceneGraph:
+def drop_attributes(graph: SceneGraph, *names: str) -> SceneGraph:
     return ground_truth_map(graph, seen(graph), without=names).graph
 
 

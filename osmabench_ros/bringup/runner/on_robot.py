@@ -13,7 +13,7 @@ from osmabench_ros.bringup.spec.definition import recorder_node
 from osmabench_ros.bringup.spec.mapping_nodes import adapter, adapter_settings, stack_values
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import ConfigError, RunError
-from osmabench_ros.geometry.axes import optical_pose_in_link
+from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.maps.export import contents_of
 from osmabench_ros.maps.map_kinds import SEMANTIC_MAP as MAP_TYPE
@@ -85,7 +85,7 @@ def _make_adapter(settings: OnRobot) -> list[NodeSpec]:
     if not settings.stack:
         return []
     # The stack runs already: only its topic and its service are needed, never its files.
-    values = stack_values(settings.out, optical_pose_in_link(), variables=settings.variables)
+    values = stack_values(settings.out, OPTICAL_IN_LINK, variables=settings.variables)
     method = load_live_method(settings.stack).filled(values)
     return [adapter(adapter_settings(method).model_copy(update=frame), method)]
 

@@ -18,7 +18,7 @@ from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import SceneGraph
-from osmabench_ros.semantics.storeys import storey_heights, storey_of
+from osmabench_ros.semantics.storeys import find_storey, find_storeys
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.suites.suite import SuiteContext
@@ -67,7 +67,7 @@ def draw_scene_pictures(plan: RunPlan, key: str, most_points: int) -> ScenePictu
     """
     truth = read_ground_truth(plan.ground_truth_directory)
     places, floor_height_m = _read_driven_path(plan, truth)
-    storeys_m = storey_heights(truth.surface.points)
+    storeys_m = find_storeys(truth.surface.points)
     floors_m = storeys_m if len(storeys_m) > 1 else (floor_height_m,)
     grid = TopGrid.around(truth.surface.points, floors_m)
     colors = palette.assign_class_colors(truth.label_set)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.semantics.storeys import storey_of
+from osmabench_ros.semantics.storeys import find_storey
 
 CUT_HEIGHT_M = 2.0
 """Height above the floor; higher surfaces (ceilings, lintels, lamps) are cut away."""
@@ -59,7 +59,7 @@ class TopGrid:
         """Return image coordinates (..., 2), x right and y down, of world points (..., 3)."""
         x = (points[..., 0] - self.left_m) / self.cell_m
         y = (self.top_m - points[..., 1]) / self.cell_m
-        x = x + self.panel * storey_of(points[..., 2], self.floors_m)
+        x = x + self.panel * find_storey(points[..., 2], self.floors_m)
         return np.stack([x, y], axis=-1).astype(np.float64)
 
 
@@ -72,7 +72,7 @@ def draw_top_view(
     cut_height_m: float = CUT_HEIGHT_M,
 ) -> NDArray[np.uint8]:
     """Draw the highest point of every cell below the cut, relief shaded, as RGBA (h, w, 4)."""
-    own, views = storey_of(points[:, 2], grid.floors_m), []
+    own, views = find_storey(points[:, 2], grid.floors_m), []
     for number, z in enumerate(grid.floors_m):
         rows, panel = np.flatnonzero(own == number), replace(grid, floors_m=(z,))
         views.append(_draw_storey_view(points[rows], colors[rows], panel, splat_m, cut_height_m))

@@ -49,7 +49,7 @@ def depth_from_message(message: Image, topic: str) -> NDArray[np.float32]:
 
 def camera_info_message(intrinsics: Intrinsics, stamp: Time, frame_id: str) -> CameraInfo:
     """Return CameraInfo with K, D, R and P of an undistorted pinhole camera."""
-    message = CameraInfo(**intrinsics.camera_info_fields())
+    message = CameraInfo(**intrinsics.make_camera_info_fields())
     message.header.stamp = stamp
     message.header.frame_id = frame_id
     return message

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, model_validator
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.settings import Named, setting
+from osmabench_ros.base.settings import Names, setting
 from osmabench_ros.base.strict import FilePath, Strict
 from osmabench_ros.errors import ConfigError, errors_as
 from osmabench_ros.mappers.live_method import MapOrigin, TfMode, parents_of, way_up
@@ -89,26 +89,26 @@ def _reading(data: Any) -> Any:
 
 Participants = tuple[Annotated[DeclaredParticipant, BeforeValidator(_participant)], ...]
 Reading = Annotated[SequenceReading, BeforeValidator(_reading)]
-Pacing = Annotated[config.PacingConfig, Named(mode='pacing')]
+Pacing = Annotated[config.PacingConfig, Names(mode='pacing')]
 
 
 class BridgeSettings(Strict):
     """The frames that the bridge publishes, simulated or recorded, and their pace."""
 
-    scene: Annotated[config.SceneConfig, Named('seed', reference='scene', scene='scene_name')] = (
+    scene: Annotated[config.SceneConfig, Names('seed', reference='scene', scene='scene_name')] = (
         config.SceneConfig()
     )
     condition: str | Condition = setting(
         'baseline', 'Name in config/conditions/, a YAML file, or a whole one as JSON.'
     )
-    simulator: Annotated[config.SimulatorConfig, Named(name='simulator')] = (
+    simulator: Annotated[config.SimulatorConfig, Names(name='simulator')] = (
         config.SimulatorConfig()
     )
-    camera: Annotated[config.CameraConfig, Named(width='image_width', height='image_height')] = (
+    camera: Annotated[config.CameraConfig, Names(width='image_width', height='image_height')] = (
         config.CameraConfig()
     )
     robot: config.RobotConfig = config.RobotConfig()
-    trajectory: Annotated[config.TrajectoryConfig, Named('goals', 'frame_rate_hz')] = (
+    trajectory: Annotated[config.TrajectoryConfig, Names('goals', 'frame_rate_hz')] = (
         config.TrajectoryConfig()
     )
     path_file: FilePath | None = setting(
@@ -122,8 +122,8 @@ class BridgeSettings(Strict):
         'Topics of a bag with other names: a YAML mapping such as {color: /rgb, pose: '
         'tf}, or a file with one.',
     )
-    tf: Annotated[TfSettings, Named('publish_tf', 'map_origin', 'transforms')] = TfSettings()
-    pacing: Annotated[config.PacingConfig, Named('speed_factor', mode='pacing')] = (
+    tf: Annotated[TfSettings, Names('publish_tf', 'map_origin', 'transforms')] = TfSettings()
+    pacing: Annotated[config.PacingConfig, Names('speed_factor', mode='pacing')] = (
         config.PacingConfig()
     )
     run_id: str = 'unnamed'
@@ -158,7 +158,7 @@ class MapAdapterSettings(Strict):
     finish_service: str = setting('', 'Called after the last frame; empty for none.')
     finish_type: str = setting('std_srvs/srv/Empty', 'Type of that service.')
     finish_request: dict[str, object] = setting({}, 'Its request, a YAML mapping.')
-    settling: Annotated[config.Settling, Named('settle_s', 'settle_timeout_s')] = config.Settling()
+    settling: Annotated[config.Settling, Names('settle_s', 'settle_timeout_s')] = config.Settling()
     map_timeout_s: float = 120.0
     count_frames: bool = True
     map_frame_is_world: bool = setting(
@@ -202,7 +202,7 @@ class EvaluatorSettings(Strict):
     text_features: dict[str, FilePath] = setting(
         {}, 'YAML mapping: encoder of a map to .npy of its text.'
     )
-    settling: Annotated[config.Settling, Named('allow_partial')] = config.Settling()
+    settling: Annotated[config.Settling, Names('allow_partial')] = config.Settling()
     device: Literal['auto', 'cpu', 'cuda'] = setting('auto', 'Where to compute.')
     use_run_info: bool = True
     """Whether run_info names the run; else the fields below, the map and the ground truth do."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import SceneError, choose, errors_as, suggestion
-from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, object_pose_from_habitat
+from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, turn_pose_from_habitat
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import (
     locate_file_within,
@@ -339,7 +339,7 @@ def place_instance(
         pose = pose @ Pose(np.eye(3), -_compute_center_of_mass(template, where) * scale)
     matrix = WORLD_FROM_HABITAT @ np.diag(scale) @ template.frame
     meshes = tuple(map_linearly(mesh, matrix) for mesh in template.meshes)
-    return meshes, object_pose_from_habitat(pose)
+    return meshes, turn_pose_from_habitat(pose)
 
 
 def _compute_center_of_mass(template: Template, where: str) -> NDArray[np.float64]:

@@ -19,8 +19,8 @@ from osmabench_ros.base.documents import read_xml
 from osmabench_ros.errors import SceneError, choose
 from osmabench_ros.geometry.axes import (
     WORLD_FROM_HABITAT,
-    object_pose_from_habitat,
-    points_from_habitat,
+    turn_from_habitat,
+    turn_pose_from_habitat,
 )
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import (
@@ -40,7 +40,7 @@ from osmabench_ros.scenes.habitat.dataset import (
     read_instance_pose,
 )
 from osmabench_ros.scenes.habitat.semantics import (
-    Added,
+    Extras,
     Stage,
     check_class_id,
     read_added,
@@ -289,7 +289,7 @@ def _make_light(
     def turn_axes(key: str, default: Sequence[float]) -> Triple:
         value = vector(item, key, default, where)
         # A camera of Habitat has y up and looks along -z.
-        x, y, z = (value * [1.0, -1.0, -1.0] if on_camera else points_from_habitat(value)).tolist()
+        x, y, z = (value * [1.0, -1.0, -1.0] if on_camera else turn_from_habitat(value)).tolist()
         return x, y, z
 
     red, green, blue = vector(item, 'color', (1.0, 1.0, 1.0), where).tolist()
@@ -356,7 +356,7 @@ class _SceneReader:
         objects = self._objects(rigid, articulated, ids, labels, rooms)
         if packed is not None:
             join_parts = packed.join_parts(objects[: len(rigid)])
-            objects = [_complete_object(item, rooms, Added()) for item in join_parts] + objects[
+            objects = [_complete_object(item, rooms, Extras()) for item in join_parts] + objects[
                 len(rigid) :
             ]
         lights, rule = self._read_lights()
@@ -452,10 +452,10 @@ class _SceneReader:
         root = self.dataset.path.parent
         meshes = load_urdf(urdf, joints, where, root=root, link_order=order, scale=scale)
         turn_axes = tuple(map_linearly(mesh, WORLD_FROM_HABITAT * scale) for mesh in meshes)
-        return config, turn_axes, object_pose_from_habitat(read_instance_pose(entry, where))
+        return config, turn_axes, turn_pose_from_habitat(read_instance_pose(entry, where))
 
 
-def _complete_object(item: SceneObject, rooms: tuple[Room, ...], added: Added) -> SceneObject:
+def _complete_object(item: SceneObject, rooms: tuple[Room, ...], added: Extras) -> SceneObject:
     return replace(
         item,
         attributes={**measure_sizes(item), **added.attributes},

@@ -22,7 +22,7 @@ from osmabench_ros.base.documents import read_text
 from osmabench_ros.base.reading import naming_errors
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError, SceneError, errors_as
-from osmabench_ros.geometry.axes import points_from_habitat
+from osmabench_ros.geometry.axes import turn_from_habitat
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.asset_files import number, read_object, vector
 from osmabench_ros.scenes.assets import load_painted_meshes, select_faces
@@ -42,7 +42,7 @@ ADDED = 'osmabench'
 """Key below `user_defined`, which Habitat ignores, for values that its format cannot hold."""
 
 
-class Added(Strict):
+class Extras(Strict):
     """What our export adds to an object instance, a region or a scene instance."""
 
     instance_id: int | None = Field(None, ge=1)
@@ -52,11 +52,11 @@ class Added(Strict):
     left_out: tuple[str, ...] = ()
 
 
-def read_added(entry: Mapping[str, Any], where: str) -> Added:
+def read_added(entry: Mapping[str, Any], where: str) -> Extras:
     """Return the additions of our export to an entry, the defaults for entries of others."""
     own = entry.get('user_defined')
     found = own.get(ADDED, {}) if isinstance(own, dict) else {}
-    return validated(Added, found, f'{where}: user_defined.{ADDED}', SceneError)
+    return validated(Extras, found, f'{where}: user_defined.{ADDED}', SceneError)
 
 
 def read_label_set(path: Path | None, name: str) -> LabelSet:
@@ -145,7 +145,7 @@ def _make_region_box(item: Mapping[str, Any], where: str) -> AxisAlignedBox:
         floor = number(item, 'floor_height', float(corners[0][1]), where)
         height = number(item, 'extrusion_height', 2.5, where)
         corners[0][1], corners[1][1] = floor, floor + height
-    return AxisAlignedBox.around(points_from_habitat(np.array(corners)))
+    return AxisAlignedBox.around(turn_from_habitat(np.array(corners)))
 
 
 ASSET_ORIGIN = 'asset_local'

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.base.color import LINEAR_OF_CODE, encoded_image
-from osmabench_ros.geometry.axes import OPENGL_FROM_OPTICAL, points_to_habitat
+from osmabench_ros.geometry.axes import OPENGL_FROM_OPTICAL, turn_to_habitat
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import SPOT_INNER_SHARE, Light, Lighting, LightKind
@@ -34,7 +34,7 @@ def encoded(linear: NDArray[np.float32]) -> NDArray[np.uint8]:
     return _ENCODED[steps.astype(np.int16)]
 
 
-def combined(
+def combine_images(
     unlit: NDArray[np.uint8] | None,
     lit: NDArray[np.uint8] | None,
     spots: Sequence[tuple[NDArray[np.uint8], NDArray[np.float32]]] = (),
@@ -66,25 +66,25 @@ def combined(
     return encoded(total)
 
 
-def habitat_lights(lighting: Lighting, factor: float = 1.0) -> list[dict[str, Any]]:
+def convert_lights(lighting: Lighting, factor: float = 1.0) -> list[dict[str, Any]]:
     """Convert the lights but spots, times `factor`, for the worker; may raise SimulationError."""
     return [
-        worker_light(light, factor)
-        for light in _shining(lighting)
+        convert_light(light, factor)
+        for light in _select_shining(lighting)
         if light.kind is not LightKind.SPOT
     ]
 
 
-def shining_spots(lighting: Lighting) -> list[Light]:
-    """Return the spots that shine, which Habitat-Sim does not have; raises as `habitat_lights`."""
-    return [light for light in _shining(lighting) if light.kind is LightKind.SPOT]
+def select_spots(lighting: Lighting) -> list[Light]:
+    """Return the spots that shine, which Habitat-Sim does not have; raises as `convert_lights`."""
+    return [light for light in _select_shining(lighting) if light.kind is LightKind.SPOT]
 
 
-def worker_light(light: Light, factor: float = 1.0) -> dict[str, Any]:
+def convert_light(light: Light, factor: float = 1.0) -> dict[str, Any]:
     """Convert a point or directional light to the worker's form, y up, linear colours."""
     radiates_from = light.kind is LightKind.POINT
     given = np.array(light.position if radiates_from else light.direction, np.float64)
-    turned = OPENGL_FROM_OPTICAL @ given if light.attached_to_camera else points_to_habitat(given)
+    turned = OPENGL_FROM_OPTICAL @ given if light.attached_to_camera else turn_to_habitat(given)
     if not radiates_from:
         turned = turned / np.linalg.norm(turned)
     return {
@@ -94,7 +94,7 @@ def worker_light(light: Light, factor: float = 1.0) -> dict[str, Any]:
     }
 
 
-def _shining(lighting: Lighting) -> list[Light]:
+def _select_shining(lighting: Lighting) -> list[Light]:
     lights = [light for light in lighting.lights if light.intensity and any(light.color)]
     check_lights(lighting, lights, 'Habitat-Sim')
     return lights
@@ -105,12 +105,12 @@ HEADROOM = 4.0
 at the edge of the cone what is too bright for the image may be dark in the end."""
 
 
-def as_point(spot: Light) -> Light:
-    """Return the point light that, multiplied by `cone_share`, looks like a spot."""
+def make_point_light(spot: Light) -> Light:
+    """Return the point light that, multiplied by `compute_cone_share`, looks like a spot."""
     return replace(spot, kind=LightKind.POINT, intensity=spot.intensity / HEADROOM)
 
 
-def cone_share(
+def compute_cone_share(
     spot: Light, depth_m: NDArray[np.float32], intrinsics: Intrinsics, camera_pose: Pose
 ) -> NDArray[np.float32]:
     """Return the share, 0 to 1, of a spot's light that falls on each pixel, shape (height, width).

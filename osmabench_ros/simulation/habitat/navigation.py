@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from osmabench_ros.errors import SimulationError
-from osmabench_ros.geometry.axes import points_from_habitat, points_to_habitat
+from osmabench_ros.geometry.axes import turn_from_habitat, turn_to_habitat
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import RayCaster
 from osmabench_ros.simulation.habitat.process import WorkerProcess
@@ -17,10 +17,10 @@ from osmabench_ros.simulation.walkable_grid import (
     CELL_M,
     CLIMB_M,
     SAME_FLOOR_M,
-    ground_below,
+    find_ground,
+    format_point,
     lay_on_ground,
-    point_text,
-    unreachable,
+    make_unreachable_error,
 )
 
 STEP_M = 0.06
@@ -76,13 +76,13 @@ class HabitatNavigation:
         """Return whether the robot fits at (x, y), on the lowest floor, or (x, y, z)."""
         return self._snap_point(point_m) is not None
 
-    def random_points(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw_points(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw navigable positions uniformly, shape (count, 3)."""
         found = np.zeros((0, 3))
         for _ in range(DRAWS):
             seed = int(rng.integers(2**31))
-            points = self._worker.call('random_points', self._timeout_s, count=count, seed=seed)
-            drawn = self._floor_points(points)
+            points = self._worker.call('draw_points', self._timeout_s, count=count, seed=seed)
+            drawn = self._read_floor_points(points)
             if self._one_floor:
                 drawn = drawn[np.abs(drawn[:, 2] - self.floor_height_m) <= SAME_FLOOR_M]
             found = np.concatenate([found, drawn])[:count]
@@ -93,35 +93,35 @@ class HabitatNavigation:
             f'draw {count} goals; choose another trajectory.storey, or goal_points'
         )
 
-    def _floor_points(self, points: list[list[float]]) -> NDArray[np.float64]:
-        found = points_from_habitat(np.array(points, np.float64).reshape(-1, 3))
+    def _read_floor_points(self, points: list[list[float]]) -> NDArray[np.float64]:
+        found = turn_from_habitat(np.array(points, np.float64).reshape(-1, 3))
         return np.asarray(found - [0.0, 0.0, CELL_M])
 
-    def _keeps_to_floor(self, points: NDArray[np.float64]) -> bool:
+    def _is_on_floor(self, points: NDArray[np.float64]) -> bool:
         return bool((np.abs(points[:, 2] - self.floor_height_m) <= CLIMB_M).all())
 
     @cached_property
     def _caster(self) -> RayCaster:
         return RayCaster(self._scene)
 
-    def geodesic_distance(self, start_m: ArrayLike, goal_m: ArrayLike) -> float:
+    def measure_distance(self, start_m: ArrayLike, goal_m: ArrayLike) -> float:
         """Return the length in metres of the shortest way between two points; inf without one."""
         start, goal = self._snap_point(start_m), self._snap_point(goal_m)
         if start is None or goal is None:
             return math.inf
-        reply = self._worker.call('shortest_path', self._timeout_s, start=start, goal=goal)
+        reply = self._worker.call('find_shortest_path', self._timeout_s, start=start, goal=goal)
         return math.inf if reply['distance_m'] is None else float(reply['distance_m'])
 
-    def shortest_path(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64]:
+    def find_shortest_path(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64]:
         """Return the shortest polyline (N, 3) from start to goal; SimulationError without one."""
         start, goal = self._require_point('start', start_m), self._require_point('goal', goal_m)
-        reply = self._worker.call('shortest_path', self._timeout_s, start=start, goal=goal)
+        reply = self._worker.call('find_shortest_path', self._timeout_s, start=start, goal=goal)
         if reply['distance_m'] is None:
-            ends = f'from {point_text(start_m)} to {point_text(goal_m)}'
+            ends = f'from {format_point(start_m)} to {format_point(goal_m)}'
             raise SimulationError(f'no way leads {ends}; choose other goals')
-        points = self._floor_points(reply['points'])
+        points = self._read_floor_points(reply['points'])
         points[0, :2], points[-1, :2] = np.asarray(start_m)[:2], np.asarray(goal_m)[:2]
-        if not self._keeps_to_floor(points):
+        if not self._is_on_floor(points):
             return lay_on_ground(self._caster, points)
         points[:, 2] = self.floor_height_m
         return points
@@ -140,10 +140,10 @@ class HabitatNavigation:
             turn_deg=TURN_DEG,
             goal_radius_m=GOAL_RADIUS_M,
         )
-        raw, headings = _states(states)
-        points = self._floor_points(raw[:, :3].tolist())
-        level = self._keeps_to_floor(points)
-        points[:, 2] = self.floor_height_m if level else ground_below(self._caster, points)
+        raw, headings = _read_states(states)
+        points = self._read_floor_points(raw[:, :3].tolist())
+        level = self._is_on_floor(points)
+        points[:, 2] = self.floor_height_m if level else find_ground(self._caster, points)
         return np.column_stack([points, headings])
 
     def scenario(self, goals: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -153,25 +153,25 @@ class HabitatNavigation:
         has them, and the goal of each leg; goals without a way have none.
         """
         found = self._worker.call('scenario', self._timeout_s, goals=goals, seed=seed)
-        raw, headings = _states(found['states'])
-        points = points_from_habitat(raw[:, :3])
+        raw, headings = _read_states(found['states'])
+        points = turn_from_habitat(raw[:, :3])
         return np.column_stack([points, headings]), np.array(found['goals'], np.int64)
 
     def _snap_point(self, point_m: ArrayLike) -> list[float] | None:
         x, y, *z = np.asarray(point_m, np.float64).tolist()
         height_m = z[0] + CELL_M if z else self._mesh_height_m
-        point = points_to_habitat(np.array([x, y, height_m])).tolist()
+        point = turn_to_habitat(np.array([x, y, height_m])).tolist()
         found: list[float] | None = self._worker.call('snapped', self._timeout_s, point=point)
         return found
 
     def _require_point(self, name: str, point_m: ArrayLike) -> list[float]:
         found = self._snap_point(point_m)
         if found is None:
-            raise unreachable(name, point_m, self.radius_m)
+            raise make_unreachable_error(name, point_m, self.radius_m)
         return found
 
 
-def _states(found: list[list[float]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _read_states(found: list[list[float]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the worker's states, (K, 4), and headings in the world."""
     raw = np.array(found, np.float64).reshape(-1, 4)
     return raw, (raw[:, 3] + math.pi / 2 + math.pi) % (2 * math.pi) - math.pi

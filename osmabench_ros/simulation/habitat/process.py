@@ -41,7 +41,7 @@ class WorkerProcess:
         self._ownership = Ownership('HabitatSimulator')
         self.folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
         self._log = self.folder / 'worker.log'
-        self.frame_descriptor = _anonymous_memory(frame_bytes)
+        self.frame_descriptor = _make_memory(frame_bytes)
         request_read, self._request = os.pipe()
         self._reply, reply_write = os.pipe()
         try:
@@ -60,7 +60,7 @@ class WorkerProcess:
         descriptors = (self._request, self._reply, self.frame_descriptor)
         self._end = weakref.finalize(self, _end, self._process, descriptors, self.folder)
         self._number = 0
-        self.versions = self._hello(python)
+        self.versions = self._read_versions(python)
 
     def _start(self, python: str, ends: tuple[int, int]) -> subprocess.Popen[bytes]:
         passed = (*ends, self.frame_descriptor)
@@ -78,7 +78,7 @@ class WorkerProcess:
                 pass_fds=passed,
             )
 
-    def _hello(self, python: str) -> dict[str, str]:
+    def _read_versions(self, python: str) -> dict[str, str]:
         try:
             versions: dict[str, str] = self.call('hello', START_TIMEOUT_S)
         except SimulationError as error:
@@ -115,11 +115,11 @@ class WorkerProcess:
             send(self._request, message)
             reply = receive(self._reply, timeout_s)
         except ChannelTimeout:
-            raise self._fault(
+            raise self._make_fault(
                 f'did not answer "{command}" within {timeout_s:g} s and was ended'
             ) from None
         except ChannelClosed:
-            raise self._fault(f'died during "{command}" ({self._exit_reason()})') from None
+            raise self._make_fault(f'died during "{command}" ({self._exit_reason()})') from None
         if 'error' in reply:
             raise SimulationError(f'Habitat-Sim, {command}: {reply["error"]}')
         return reply['result']
@@ -139,7 +139,7 @@ class WorkerProcess:
         self._end()
         self._ownership.closed = True
 
-    def _fault(self, what: str) -> SimulationError:
+    def _make_fault(self, what: str) -> SimulationError:
         tail = '\n'.join(self.log().splitlines()[-LOG_TAIL_LINES:])
         self.kill()
         said = f'It printed last:\n{tail}' if tail else 'It printed nothing.'
@@ -162,7 +162,7 @@ def _end(process: subprocess.Popen[bytes], descriptors: Sequence[int], folder: P
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _anonymous_memory(size: int) -> int:
+def _make_memory(size: int) -> int:
     """Return the descriptor of memory without a name, so that no crash can leave it behind."""
     if hasattr(os, 'memfd_create'):
         descriptor = os.memfd_create('osmabench_frames')

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError, SimulationError, choose
-from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, camera_pose_to_habitat
+from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, turn_camera_to_habitat
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.habitat.dataset import SUFFIX
@@ -27,12 +27,12 @@ from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
 from osmabench_ros.simulation.habitat.lights import (
     HEADROOM,
-    as_point,
-    combined,
-    cone_share,
-    habitat_lights,
-    shining_spots,
-    worker_light,
+    combine_images,
+    compute_cone_share,
+    convert_light,
+    convert_lights,
+    make_point_light,
+    select_spots,
 )
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
 from osmabench_ros.simulation.habitat.process import WorkerProcess
@@ -212,11 +212,11 @@ class HabitatSimulator:
         self._timeout_s, self._load_timeout_s = timeout_s, load_timeout_s
         self._drawn: set[tuple[str, bool]] = set()
         size = (intrinsics.width, intrinsics.height)
-        dataset, shown = _dataset_file(scene, dataset_config), scene
+        dataset, shown = _find_dataset_file(scene, dataset_config), scene
         if dataset is not None and dataset != Path(scene.source):
             # Habitat-Sim shows missing and broken files as grey; the loader refuses them.
             load_habitat_scene(dataset, scene_id or scene.name)
-        self._worker = WorkerProcess(_interpreter(habitat_python), memory_bytes(*size))
+        self._worker = WorkerProcess(_find_interpreter(habitat_python), memory_bytes(*size))
         try:
             if dataset is None:
                 dataset, shown = _write_shapes(scene, self._worker.folder / 'scene_on_disk')
@@ -249,7 +249,7 @@ class HabitatSimulator:
 
     def set_lighting(self, lighting: Lighting) -> None:
         """Make these lights shine from the next `render` on; SimulationError if it cannot."""
-        spots = shining_spots(lighting)
+        spots = select_spots(lighting)
         shading = self._asked[0] or ('osma_bench' if lighting.compat else 'pbr')
         if spots and shading != 'pbr':
             raise SimulationError(
@@ -258,7 +258,7 @@ class HabitatSimulator:
             )
         # Lit images have 8 bits, so exposure comes before them where they are linear in light.
         before = lighting.exposure if shading == 'pbr' else 1.0
-        lights = habitat_lights(lighting, before)
+        lights = convert_lights(lighting, before)
         shines = bool(lights or spots)
         occlusion = lighting.compat if self._asked[1] is None else self._asked[1]
         self._worker.call(
@@ -281,13 +281,13 @@ class HabitatSimulator:
         unlit = not shines or ambient != 0.0
         ready = self._look == _LOADED or self._look in self._drawn
         timeout_s = self._timeout_s if ready else self._load_timeout_s
-        camera = camera_pose_to_habitat(camera_pose).matrix.tolist()
+        camera = turn_camera_to_habitat(camera_pose).matrix.tolist()
         self._worker.call('render', timeout_s, camera=camera, unlit=unlit, lit=self._lit)
         lit = self._images['lit'].copy() if self._lit else None  # spots are drawn over it
-        spots = [self._spot(spot, camera_pose, camera, timeout_s) for spot in self._spots]
+        spots = [self._render_spot(spot, camera_pose, camera, timeout_s) for spot in self._spots]
         self._drawn.add(self._look)
         exposure = self._lighting.exposure
-        color = combined(
+        color = combine_images(
             self._images['unlit'] if unlit else None,
             lit,
             spots,
@@ -295,18 +295,18 @@ class HabitatSimulator:
             lit_factor=self._lit_factor,
             lit_is_srgb=self._shading != 'pbr',
         )
-        return self._observation(color)
+        return self._make_observation(color)
 
-    def _spot(
+    def _render_spot(
         self, spot: Light, camera_pose: Pose, camera: list[list[float]], timeout_s: float
     ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         """Return the light a spot would add without its cone, and the fraction inside the cone."""
-        light = worker_light(as_point(spot), self._lighting.exposure)
+        light = convert_light(make_point_light(spot), self._lighting.exposure)
         self._worker.call('render_light', timeout_s, camera=camera, light=light)
-        share = cone_share(spot, self._images['depth'], self.intrinsics, camera_pose)
+        share = compute_cone_share(spot, self._images['depth'], self.intrinsics, camera_pose)
         return self._images['lit'].copy(), share * np.float32(HEADROOM)
 
-    def _observation(self, color: NDArray[np.uint8]) -> Observation:
+    def _make_observation(self, color: NDArray[np.uint8]) -> Observation:
         images = self._images
         surface = images['depth'] > 0
         instance, semantic = self._identities.translate(images['ids'], surface)
@@ -353,14 +353,14 @@ class HabitatSimulator:
         )
 
 
-def habitat_versions() -> dict[str, str]:
+def read_habitat_versions() -> dict[str, str]:
     """Return the versions of 'habitat_sim' and 'python' that the interpreter has."""
-    worker = WorkerProcess(_interpreter(''), memory_bytes(1, 1))
+    worker = WorkerProcess(_find_interpreter(''), memory_bytes(1, 1))
     worker.close()
     return worker.versions
 
 
-def first_frame() -> tuple[str, float]:
+def render_first_frame() -> tuple[str, float]:
     """Render a box; return what did, and the seconds from the start of the worker to the frame."""
     thing = SceneObject(1, 'box', UNLABELLED, (box((1.0, 1.0, 1.0)),))
     scene = Scene('doctor', 'box', LabelSet.from_names('doctor', ['box']), (thing,))
@@ -375,7 +375,7 @@ def first_frame() -> tuple[str, float]:
     return simulator.description.removeprefix('habitat: '), time.monotonic() - start
 
 
-def _dataset_file(scene: Scene, dataset_config: str) -> Path | None:
+def _find_dataset_file(scene: Scene, dataset_config: str) -> Path | None:
     """Return the data set that has a scene, or None if the scene is not on disk as one."""
     path = Path(dataset_config or scene.source).expanduser()
     if path.name.endswith(SUFFIX) and path.is_file():
@@ -419,7 +419,7 @@ def _check_camera(camera: Intrinsics, near_m: float, far_m: float) -> None:
         )
 
 
-def _interpreter(habitat_python: str) -> str:
+def _find_interpreter(habitat_python: str) -> str:
     python = habitat_python or os.environ.get(PYTHON_VARIABLE, '')
     if not python:
         raise MissingDependencyError(

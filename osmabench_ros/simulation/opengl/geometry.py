@@ -57,7 +57,7 @@ class SceneGeometry:
         self._object_row = np.array(objects, np.int64)
         self._local_boxes = [AxisAlignedBox.around(mesh.vertices) for mesh in meshes]
         self._commands = draw_commands(meshes)
-        self._constants = mesh_constants(meshes, self._object_row)
+        self._constants = pack_constants(meshes, self._object_row)
         self._minimum = np.zeros((len(meshes), 3))
         self._maximum = np.zeros((len(meshes), 3))
         self.triangles_drawn = 0
@@ -69,7 +69,7 @@ class SceneGeometry:
         """Lower and upper corners of every mesh in the world, each (N, 3)."""
         return self._minimum, self._maximum
 
-    def boxes_of(
+    def get_boxes_of(
         self, object_rows: Iterable[int]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the corners of the meshes of some objects, each (N, 3)."""
@@ -179,7 +179,7 @@ def draw_commands(meshes: Sequence[Mesh]) -> NDArray[np.void]:
     return commands
 
 
-def mesh_constants(meshes: Sequence[Mesh], object_rows: NDArray[np.int64]) -> NDArray[np.void]:
+def pack_constants(meshes: Sequence[Mesh], object_rows: NDArray[np.int64]) -> NDArray[np.void]:
     """Return the constants of every mesh; object numbers are rows plus one, 0: no surface."""
     constants = np.zeros(len(meshes), MESH_CONSTANTS)
     colors = np.reshape([mesh.material.base_color for mesh in meshes], (-1, 3))
@@ -189,7 +189,7 @@ def mesh_constants(meshes: Sequence[Mesh], object_rows: NDArray[np.int64]) -> ND
     return constants
 
 
-def frustum_planes(clip_from_world: NDArray[np.float64]) -> NDArray[np.float64]:
+def find_planes(clip_from_world: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the six planes (a, b, c, d) of a frustum; inside is ``a x + b y + c z + d >= 0``.
 
     They follow from -w <= x, y, z <= w in clip coordinates (Gribb and Hartmann 2001).
@@ -198,19 +198,19 @@ def frustum_planes(clip_from_world: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.stack([w + x, w - x, w + y, w - y, w + z, w - z])
 
 
-def boxes_in_frustum(
+def select_boxes(
     minimum: NDArray[np.float64], maximum: NDArray[np.float64], planes: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """Return which of N boxes, by corners in the world, may reach into a frustum.
 
-    `planes` come from `frustum_planes`; no box that reaches into it is ever left out.
+    `planes` come from `find_planes`; no box that reaches into it is ever left out.
     """
     center, extent = (minimum + maximum) / 2, (maximum - minimum) / 2
     reach = center @ planes[:, :3].T + planes[:, 3] + extent @ np.abs(planes[:, :3]).T
     return np.asarray((reach >= 0).all(axis=1))
 
 
-def distance_to_boxes(
+def measure_distances(
     minimum: NDArray[np.float64], maximum: NDArray[np.float64], point: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the distance in metres from a point to each of N boxes, 0 inside."""
@@ -221,7 +221,7 @@ def distance_to_boxes(
 CUBE_FACES = 6
 
 
-def camera_projection(intrinsics: Intrinsics, near_m: float, far_m: float) -> NDArray[np.float64]:
+def project_camera(intrinsics: Intrinsics, near_m: float, far_m: float) -> NDArray[np.float64]:
     """Return the matrix (4, 4) from optical to clip coordinates; image row 0 is texture row 0."""
     width, height = intrinsics.width, intrinsics.height
     span = far_m - near_m
@@ -235,7 +235,7 @@ def camera_projection(intrinsics: Intrinsics, near_m: float, far_m: float) -> ND
     )
 
 
-def cube_projection(
+def project_cube(
     face: int, position: NDArray[np.float64], near_m: float, far_m: float
 ) -> NDArray[np.float64]:
     """Return the matrix from the world to clip coordinates of face +x, -x, +y, -y, +z, -z."""
@@ -250,9 +250,7 @@ def cube_projection(
     return np.asarray(matrix @ to_position)
 
 
-def parallel_projection(
-    direction: NDArray[np.float64], box: AxisAlignedBox
-) -> NDArray[np.float64]:
+def project_parallel(direction: NDArray[np.float64], box: AxisAlignedBox) -> NDArray[np.float64]:
     """Return the orthographic matrix along a direction that just holds a box."""
     forward = direction / np.linalg.norm(direction)
     helper = np.eye(3)[int(np.abs(forward).argmin())]

@@ -16,13 +16,13 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import SPOT_INNER_SHARE, Light, Lighting, LightKind
 from osmabench_ros.simulation.opengl.geometry import (
     SceneGeometry,
-    boxes_in_frustum,
-    camera_projection,
-    distance_to_boxes,
-    frustum_planes,
+    find_planes,
+    measure_distances,
+    project_camera,
+    select_boxes,
 )
 from osmabench_ros.simulation.opengl.shadows import DEPTH_COEFFICIENTS, ShadowAtlas
-from osmabench_ros.simulation.opengl.textures import SurfaceImages, shader_source
+from osmabench_ros.simulation.opengl.textures import SurfaceImages, read_shader
 from osmabench_ros.simulation.simulator import MAX_LIGHTS
 
 MAX_SHADOWED_DIRECTIONAL = 4
@@ -69,7 +69,7 @@ def sort_lights(lighting: Lighting, camera_pose: Pose) -> SortedLights:
         if light.intensity == 0 or not any(light.color):
             continue
         resolved = transform_light(light, camera_pose)
-        if not lighting.shadows or _hides_shadows(light):
+        if not lighting.shadows or _is_shadowless(light):
             unshadowed.append(resolved)
         elif light.kind is not LightKind.DIRECTIONAL:
             shadowed.append(resolved)
@@ -111,7 +111,7 @@ def pack_lights(lights: Sequence[Light], rows: Sequence[int]) -> NDArray[np.void
     return block
 
 
-def _hides_shadows(light: Light) -> bool:
+def _is_shadowless(light: Light) -> bool:
     if not light.attached_to_camera:
         return False
     return (
@@ -139,27 +139,27 @@ class GeometryPass:
         self._geometry = geometry
         self._draw = geometry.draw if coverage else geometry.draw_textured
         self._program = context.program(
-            vertex_shader=shader_source('geometry_vertex.glsl'),
-            fragment_shader=shader_source('coverage_fragment.glsl')
+            vertex_shader=read_shader('geometry_vertex.glsl'),
+            fragment_shader=read_shader('coverage_fragment.glsl')
             if coverage
-            else shader_source('geometry_fragment.glsl'),
+            else read_shader('geometry_fragment.glsl'),
         )
         self._vertex_array = geometry.vertex_array(self._program)
-        self._projection = camera_projection(intrinsics, *range_m)
+        self._projection = project_camera(intrinsics, *range_m)
 
     def render(self, images: Any, camera_pose: Pose) -> None:
         """Fill the images of a framebuffer."""
         camera_from_world = camera_pose.inverse().matrix
-        self._program['camera_from_world'].write(_columns(camera_from_world))
-        self._program['clip_from_camera'].write(_columns(self._projection))
+        self._program['camera_from_world'].write(_pack_columns(camera_from_world))
+        self._program['clip_from_camera'].write(_pack_columns(self._projection))
         _set(self._program, 'camera_position', tuple(camera_pose.translation))
         images.use()
         images.clear()
         self._context.enable_only(self._context.DEPTH_TEST)
         self._context.enable_direct(FRAMEBUFFER_SRGB)
-        boxes, planes = self._geometry.boxes, frustum_planes(self._projection @ camera_from_world)
-        visible = np.flatnonzero(boxes_in_frustum(*boxes, planes))
-        distance = distance_to_boxes(boxes[0][visible], boxes[1][visible], camera_pose.translation)
+        boxes, view = self._geometry.boxes, self._projection @ camera_from_world
+        visible = np.flatnonzero(select_boxes(*boxes, find_planes(view)))
+        distance = measure_distances(boxes[0][visible], boxes[1][visible], camera_pose.translation)
         # The nearest come first, so that those behind them need no shading.
         self._draw(self._vertex_array, visible[np.argsort(distance, kind='stable')])
 
@@ -175,8 +175,8 @@ class EdgesPass:
     def __init__(self, context: Any) -> None:
         self._context = context
         self._program = context.program(
-            vertex_shader=shader_source('fullscreen_vertex.glsl'),
-            fragment_shader=shader_source('edges_fragment.glsl'),
+            vertex_shader=read_shader('fullscreen_vertex.glsl'),
+            fragment_shader=read_shader('edges_fragment.glsl'),
         )
         for unit, name in enumerate(('covering', 'normal', 'lit')):
             self._program[name] = unit
@@ -251,8 +251,8 @@ class LightingPass:
 
     def _build(self, tone: bool, stride: int, shadowed: bool) -> Any:
         program = self._context.program(
-            vertex_shader=shader_source('fullscreen_vertex.glsl'),
-            fragment_shader=shader_source(
+            vertex_shader=read_shader('fullscreen_vertex.glsl'),
+            fragment_shader=read_shader(
                 'lighting_fragment.glsl',
                 SHADOWED=int(shadowed),
                 TONE=int(tone),
@@ -269,7 +269,7 @@ class LightingPass:
         camera = self._intrinsics
         principal_and_focal = camera.cx, camera.cy, camera.fx, camera.fy
         _set(program, 'principal_and_focal', principal_and_focal)
-        program['world_from_camera'].write(_columns(camera_pose.rotation))
+        program['world_from_camera'].write(_pack_columns(camera_pose.rotation))
         program['camera_position'] = tuple(camera_pose.translation)
 
     def _set_lights(self, program: Any, lights: SortedLights, lighting: Lighting) -> None:
@@ -287,11 +287,11 @@ class LightingPass:
         _set(program, 'shadow_depth', DEPTH_COEFFICIENTS)
         matrices = np.zeros((MAX_SHADOWED_DIRECTIONAL, 4, 4), 'f4')
         for i, light in enumerate(lights.shadowed_directional):
-            matrices[i] = atlas.directional_matrix(light).T
+            matrices[i] = atlas.make_directional_matrix(light).T
         program['directional_uvz'].write(matrices.tobytes())
 
 
-def _columns(matrix: NDArray[np.float64]) -> bytes:
+def _pack_columns(matrix: NDArray[np.float64]) -> bytes:
     """Return a matrix as OpenGL stores it, column by column in single precision."""
     return bytes(matrix.T.astype('f4').tobytes())
 

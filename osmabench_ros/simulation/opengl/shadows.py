@@ -15,12 +15,12 @@ from osmabench_ros.scenes.scene import Light, LightKind
 from osmabench_ros.simulation.opengl.geometry import (
     CUBE_FACES,
     SceneGeometry,
-    boxes_in_frustum,
-    cube_projection,
-    frustum_planes,
-    parallel_projection,
+    find_planes,
+    project_cube,
+    project_parallel,
+    select_boxes,
 )
-from osmabench_ros.simulation.opengl.textures import shader_source
+from osmabench_ros.simulation.opengl.textures import read_shader
 
 LARGEST_TILE_TEXELS = 512
 """Edge of a face: under 1 cm a texel in a room."""
@@ -51,8 +51,8 @@ class ShadowAtlas:
         self._context = context
         self._geometry = geometry
         self._program = context.program(
-            vertex_shader=shader_source('shadow_vertex.glsl'),
-            fragment_shader=shader_source('shadow_fragment.glsl'),
+            vertex_shader=read_shader('shadow_vertex.glsl'),
+            fragment_shader=read_shader('shadow_fragment.glsl'),
         )
         self._vertex_array = geometry.vertex_array(self._program)
         self._rows: dict[_Key, _Row] = {}
@@ -69,14 +69,14 @@ class ShadowAtlas:
         if len(lights) > self.row_count:
             self._grow(len(lights))
         self._clock += 1
-        rows = [self._row(light) for light in lights]
+        rows = [self._find_row(light) for light in lights]
         for row in rows:
             self._refresh(row)
         return [row.index for row in rows]
 
-    def directional_matrix(self, light: Light) -> NDArray[np.float64]:
+    def make_directional_matrix(self, light: Light) -> NDArray[np.float64]:
         """Return the matrix from the world to (u, v, depth) of a directional light's tile."""
-        row = self._rows[_key(light)]
+        row = self._rows[_make_key(light)]
         to_texture = np.diag([0.5, 0.5 / self.row_count, 0.5, 1.0])
         to_texture[:3, 3] = 0.5, (row.index + 0.5) / self.row_count, 0.5 - 0.0005
         return np.asarray(to_texture @ row.views[0])
@@ -85,27 +85,27 @@ class ShadowAtlas:
         """Invalidate the shadow maps that see any of N boxes, old and new, of moved objects."""
         for row in self._rows.values():
             for face, view in row.views.items():
-                if boxes_in_frustum(minimum, maximum, frustum_planes(view)).any():
+                if select_boxes(minimum, maximum, find_planes(view)).any():
                     row.stale.add(face)
 
     def release(self) -> None:
         """Free everything."""
-        self._free_atlas()
+        self._release_atlas()
         self._vertex_array.release()
         self._program.release()
 
-    def _row(self, light: Light) -> _Row:
-        key = _key(light)
+    def _find_row(self, light: Light) -> _Row:
+        key = _make_key(light)
         row = self._rows.get(key)
         if row is None:
             minimum, maximum = self._geometry.boxes
-            views = light_views(light, AxisAlignedBox(minimum.min(axis=0), maximum.max(axis=0)))
-            row = _Row(self._free_index(), views, set(views))
+            views = make_views(light, AxisAlignedBox(minimum.min(axis=0), maximum.max(axis=0)))
+            row = _Row(self._take_index(), views, set(views))
             self._rows[key] = row
         row.last_used = self._clock
         return row
 
-    def _free_index(self) -> int:
+    def _take_index(self) -> int:
         used = {row.index for row in self._rows.values()}
         free = set(range(self.row_count)) - used
         if free:
@@ -125,12 +125,12 @@ class ShadowAtlas:
         self._framebuffer.viewport = viewport
         self._framebuffer.clear(depth=1.0, viewport=viewport)
         self._program['clip_from_world'].write(view.T.astype('f4').tobytes())
-        chosen = np.flatnonzero(boxes_in_frustum(*self._geometry.boxes, frustum_planes(view)))
+        chosen = np.flatnonzero(select_boxes(*self._geometry.boxes, find_planes(view)))
         self._geometry.draw(self._vertex_array, chosen)
         self.faces_rendered += 1
 
     def _grow(self, rows: int) -> None:
-        self._free_atlas()
+        self._release_atlas()
         largest = self._context.info['GL_MAX_TEXTURE_SIZE']
         self.tile_texels = min(LARGEST_TILE_TEXELS, 2 ** int(math.log2(largest / rows)))
         self.row_count = rows
@@ -141,7 +141,7 @@ class ShadowAtlas:
         self.texture.repeat_x = self.texture.repeat_y = False
         self._framebuffer = self._context.framebuffer(depth_attachment=self.texture)
 
-    def _free_atlas(self) -> None:
+    def _release_atlas(self) -> None:
         self._rows.clear()
         if self.texture is not None:
             self._framebuffer.release()
@@ -149,7 +149,7 @@ class ShadowAtlas:
             self.texture = None
 
 
-def _key(light: Light) -> _Key:
+def _make_key(light: Light) -> _Key:
     if light.kind is LightKind.DIRECTIONAL:
         return light.kind, (), light.direction
     if light.kind is LightKind.SPOT:
@@ -157,18 +157,18 @@ def _key(light: Light) -> _Key:
     return light.kind, light.position, ()
 
 
-def light_views(light: Light, scene_box: AxisAlignedBox) -> dict[int, NDArray[np.float64]]:
+def make_views(light: Light, scene_box: AxisAlignedBox) -> dict[int, NDArray[np.float64]]:
     """Return the projections a light needs, by tile: one, or the faces its cone reaches."""
     if light.kind is LightKind.DIRECTIONAL:
-        return {0: parallel_projection(np.array(light.direction), scene_box)}
+        return {0: project_parallel(np.array(light.direction), scene_box)}
     position = np.array(light.position)
     faces = list(range(CUBE_FACES))
     if light.kind is LightKind.SPOT:
-        faces = [face for face in faces if _cone_reaches(light, face)]
-    return {face: cube_projection(face, position, NEAR_M, FAR_M) for face in faces}
+        faces = [face for face in faces if _is_reached(light, face)]
+    return {face: project_cube(face, position, NEAR_M, FAR_M) for face in faces}
 
 
-def _cone_reaches(light: Light, face: int) -> bool:
+def _is_reached(light: Light, face: int) -> bool:
     """Return whether a spot's cone may touch a cube face; its corners are 54.7 deg off axis."""
     axis = np.eye(3)[face // 2] * (1 - 2 * (face % 2))
     cosine = float(axis @ light.direction) / float(np.linalg.norm(light.direction))

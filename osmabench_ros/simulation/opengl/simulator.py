@@ -29,8 +29,8 @@ from osmabench_ros.simulation.opengl.textures import (
     SRGB8_ALPHA8,
     SurfaceImages,
     create_context,
+    get_renderer_name,
     read_color,
-    renderer_name,
 )
 from osmabench_ros.simulation.simulator import (
     Observation,
@@ -67,7 +67,7 @@ class RenderingOptions(Strict):
     exposure: ExposureMode = ExposureMode.FIXED
 
     @model_validator(mode='after')
-    def _exposure_is_possible(self) -> RenderingOptions:
+    def _check_exposure(self) -> RenderingOptions:
         if self.rendering is Rendering.COMPAT and self.exposure is not ExposureMode.FIXED:
             raise ValueError('the rendering compat has a fixed exposure; choose standard')
         return self
@@ -87,7 +87,7 @@ LARGEST_GAIN = 16.0
 """Of automatic exposure, either way: four stops."""
 
 
-def automatic_gain(linear: NDArray[np.floating]) -> float:
+def compute_automatic_gain(linear: NDArray[np.floating]) -> float:
     """Return the factor that brings the log-average luminance of colours (N, 3) to middle grey.
 
     Black does not count. As of Reinhard et al., Photographic tone reproduction for digital images,
@@ -124,7 +124,7 @@ class CompatImage:
         """Fill the image from the surfaces of a geometry pass."""
         self._lighting_pass.render(surfaces, self._image, camera_pose, lighting)
 
-    def copies_albedo(self, lighting: Lighting) -> bool:
+    def is_albedo_copy(self, lighting: Lighting) -> bool:
         """Return whether the image under this light would be a copy of the surface colours."""
         return _is_plain(lighting)
 
@@ -167,14 +167,14 @@ class StandardImage(CompatImage):
             return
         plain = _is_plain(lighting)
         if self._meter is not None and not plain:
-            lighting = self._meter.exposed(self._lighting_pass, surfaces, camera_pose, lighting)
+            lighting = self._meter.measure(self._lighting_pass, surfaces, camera_pose, lighting)
         self._lighting_pass.render(surfaces, self._linear, camera_pose, lighting, tone=not plain)
         self._coverage_pass.render(self._places, camera_pose)
         self._edges_pass.render(self._covering, surfaces.normal, self._lit, self._image)
 
-    def copies_albedo(self, lighting: Lighting) -> bool:
+    def is_albedo_copy(self, lighting: Lighting) -> bool:
         """Return whether the image under this light would be a copy of the surface colours."""
-        return lighting.compat and super().copies_albedo(lighting)
+        return lighting.compat and super().is_albedo_copy(lighting)
 
     def release(self) -> None:
         """Free images and programs."""
@@ -196,7 +196,7 @@ class _Meter:
         self._received = context.texture(few, 4, dtype='f4')
         self._image = context.framebuffer([self._received])
 
-    def exposed(
+    def measure(
         self,
         lighting_pass: LightingPass,
         surfaces: SurfaceImages,
@@ -207,7 +207,7 @@ class _Meter:
         before = replace(lighting, exposure=1.0)
         lighting_pass.render(surfaces, self._image, camera_pose, before, stride=METER_STRIDE)
         raw = self._image.read(components=3, dtype='f4')
-        gain = automatic_gain(np.frombuffer(raw, np.float32).reshape(-1, 3))
+        gain = compute_automatic_gain(np.frombuffer(raw, np.float32).reshape(-1, 3))
         return replace(lighting, exposure=lighting.exposure * gain)
 
     def release(self) -> None:
@@ -262,7 +262,7 @@ class OpenGLSimulator:
             [NO_INSTANCE, *(item.instance_id for item in scene.objects)], np.int32
         )
         self._context = create_context()
-        self.description = f'opengl: {renderer_name(self._context)}{options.in_words}'
+        self.description = f'opengl: {get_renderer_name(self._context)}{options.in_words}'
         with self._context:
             flat = options.rendering is not Rendering.COMPAT
             self._geometry = SceneGeometry(self._context, scene, flat_without_normals=flat)
@@ -289,9 +289,9 @@ class OpenGLSimulator:
         check_movable(self._scene, poses, self._row_of)
         rows = {self._row_of[key]: pose for key, pose in poses.items()}
         with self._context:
-            self._shadows.forget(*self._geometry.boxes_of(rows))
+            self._shadows.forget(*self._geometry.get_boxes_of(rows))
             self._geometry.place(rows)
-            self._shadows.forget(*self._geometry.boxes_of(rows))
+            self._shadows.forget(*self._geometry.get_boxes_of(rows))
 
     def render(self, camera_pose: Pose) -> Observation:
         """Render all images from an optical pose in the world."""
@@ -299,7 +299,7 @@ class OpenGLSimulator:
         with self._context:
             self._geometry_pass.render(self._surfaces.all, camera_pose)
             albedo = color = read_color(self._surfaces.all)
-            if not self._color.copies_albedo(self._lighting):
+            if not self._color.is_albedo_copy(self._lighting):
                 self._color.render(self._surfaces, camera_pose, self._lighting)
                 color = self._color.read()
             depth_m, number = self._surfaces.read_depth_and_number()

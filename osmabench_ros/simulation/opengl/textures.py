@@ -37,7 +37,7 @@ class TextureStore:
             return 0
         if id(image) not in self._by_identity:
             self._by_identity[id(image)] = len(self._textures)
-            self._textures.append(self._upload(shrunk(image)))
+            self._textures.append(self._upload(limit_texels(image)))
         return self._by_identity[id(image)]
 
     def __getitem__(self, number: int) -> Any:
@@ -60,7 +60,7 @@ class TextureStore:
         return texture
 
 
-def shrunk(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def limit_texels(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return an image (h, w, 3) with no edge longer than `LARGEST_TEXELS`."""
     height, width = image.shape[:2]
     scale = LARGEST_TEXELS / max(height, width)
@@ -119,13 +119,13 @@ def create_context() -> Any:
         ) from error
 
 
-def renderer_name(context: Any) -> str:
+def get_renderer_name(context: Any) -> str:
     """Return what renders, e.g. ``'llvmpipe (LLVM 15.0.6, 256 bits), OpenGL 4.5'``."""
     code = context.version_code
     return f'{context.info["GL_RENDERER"]}, OpenGL {code // 100}.{code % 100 // 10}'
 
 
-def shader_source(name: str, **defines: float) -> str:
+def read_shader(name: str, **defines: float) -> str:
     """Return the text of a shader in this folder, with preprocessor constants put in."""
     version, _, body = Path(__file__).with_name(name).read_text(encoding='utf-8').partition('\n')
     lines = [f'#define {key} {value}' for key, value in sorted(defines.items())]

@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from osmabench_ros.geometry.axes import optical_pose_in_link
+from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -63,7 +63,7 @@ class Place:
     def camera(self, clockwise_rad: float = 0.0) -> Pose:
         """Return the optical pose of a level camera, turned clockwise from ahead."""
         yaw = math.radians(self.ahead_deg) - clockwise_rad
-        return Pose.from_yaw(yaw, self.eye_m) @ optical_pose_in_link()
+        return Pose.from_yaw(yaw, self.eye_m) @ OPTICAL_IN_LINK
 
     def bearing(self, point_m: ArrayLike) -> float:
         """Return how far clockwise from ahead a point (>= 2,) is, in [-pi, pi)."""

@@ -98,7 +98,7 @@ def panorama_questions(
     has the same answer for whole objects and for their visible parts; of counts and ways the
     points of the ground truth give it too.
     """
-    known = _Known(truth)
+    known = _Truths(truth)
     questions: dict[str, Question] = {}
     images: dict[str, NDArray[np.uint8]] = {}
     letters: Counter[Task] = Counter()
@@ -182,11 +182,11 @@ def whole_surface(truth: GroundTruth) -> NDArray[np.float32]:
     return np.concatenate([seen, unseen[unseen[:, 2] >= lowest]])
 
 
-class _Known:
+class _Truths:
     """The ground truth as questions about views need it."""
 
     def __init__(self, truth: GroundTruth) -> None:
-        visible = [g.without_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
+        visible = [g.drop_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
         self.graphs = (truth.fair_graph, truth.graph, *visible)
         self.view = SceneView.of_path(truth)
         self._truth = truth
@@ -230,7 +230,7 @@ class _Views:
 
     def __init__(
         self,
-        known: _Known,
+        known: _Truths,
         place: Place,
         shots: Mapping[int, Observation],
         rng: np.random.Generator,

@@ -128,7 +128,7 @@ class _Builder:
         self._vocabulary = tuple(scene.label_set.by_name)
         self._seen = frozenset(truth.seen_instances)
         # Hidden attributes must not be needed, not even to distinguish objects.
-        visible = [g.without_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
+        visible = [g.drop_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
         self._before = [truth.graph, truth.fair_graph, *visible]
         self._readers_before = self._readers(self._before, self._seen)
         view = whole_view(scene, truth.graph)
@@ -303,7 +303,7 @@ def _almost(query: Query, reader: GraphReader) -> bool:
     """Return whether objects are as close as a relation wants, and are only not called so."""
     reach_m = _REACH_M.get(query.word) if query.kind is QueryKind.RELATED else None
     boxes = [node.box for phrase in query.phrases if (node := reader.named(phrase)) and node.box]
-    return reach_m is not None and len(boxes) == 2 and boxes[0].distance_to(boxes[1]) <= reach_m
+    return reach_m is not None and len(boxes) == 2 and boxes[0].measure_gap(boxes[1]) <= reach_m
 
 
 def _is_affected(asked: _Asked, now: AnswerValue, was: AnswerValue | None) -> bool:

@@ -131,7 +131,7 @@ def ground_truth_map(
     seen = set(seen_ids)
     nodes = tuple(
         node
-        for node in graph.without_attributes(without).nodes
+        for node in graph.drop_attributes(without).nodes
         if node.kind not in THINGS or node.id in seen
     )
     kept = {node.id for node in nodes}

@@ -173,7 +173,7 @@ class MapTools:
     def distance(self, wanted: Distance) -> ToolResult:
         """Return the distances of centres and of boxes."""
         first, second = (self._node(i, boxed=True) for i in (wanted.first, wanted.second))
-        between_m = first.known_box.distance_to(second.known_box)
+        between_m = first.known_box.measure_gap(second.known_box)
         apart_m = centre_distance_m(first, second)
         data = {'centers_m': round(apart_m, 3), 'boxes_m': round(between_m, 3)}
         return ToolResult(json.dumps(data))

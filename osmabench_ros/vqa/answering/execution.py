@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
-from osmabench_ros.semantics.storeys import storey_heights, storey_of
+from osmabench_ros.semantics.storeys import find_storey, find_storeys
 from osmabench_ros.vqa.answering.ways import FloorWays, ways_of_map
 from osmabench_ros.vqa.english import (
     ADJECTIVES,
@@ -59,7 +59,7 @@ def answer_from(value: AnswerValue, *nodes: SceneNode) -> GraphAnswer:
 def storeys_of_map(semantic_map: SemanticMap) -> tuple[float, ...]:
     """Return the heights of the floors in a map's own points."""
     dense = semantic_map.dense
-    return () if dense is None else storey_heights(dense.valid_points)
+    return () if dense is None else find_storeys(dense.valid_points)
 
 
 class GraphReader:
@@ -201,7 +201,7 @@ class GraphReader:
         """Return the number of the floor of a boxed node, 0 for the lowest."""
         if not self._storeys_m():
             raise SilentError('the map has no points to find floors in')
-        return int(storey_of(node.known_box.minimum[2], self._storeys_m()))
+        return int(find_storey(node.known_box.minimum[2], self._storeys_m()))
 
     def _resolve_phrases(self, phrase: str) -> Referents:
         if phrase not in self._found:

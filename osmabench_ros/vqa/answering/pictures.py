@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from osmabench_ros.base.images import read_image
 from osmabench_ros.errors import QuestionError
-from osmabench_ros.geometry.axes import optical_pose_in_link
+from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.language.model import ImagePart
@@ -78,7 +78,7 @@ def camera_at(eye_m: ArrayLike, target_m: ArrayLike) -> Pose:
             [-math.sin(pitch), 0.0, math.cos(pitch)],
         ]
     )
-    return level @ Pose(down, np.zeros(3)) @ optical_pose_in_link()
+    return level @ Pose(down, np.zeros(3)) @ OPTICAL_IN_LINK
 
 
 def view_of_points(

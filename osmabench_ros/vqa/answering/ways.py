@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.semantics.storeys import floor_heights, storey_of
+from osmabench_ros.semantics.storeys import find_floor_heights, find_storey
 from osmabench_ros.simulation.walkable_grid import CELL_M, WalkableGrid
 
 RADIUS_M, HEIGHT_M = 0.2, 1.5
@@ -40,7 +40,7 @@ class FloorPlans:
     @cached_property
     def storeys_m(self) -> tuple[float, ...]:
         """World z of the floors, from below."""
-        return floor_heights(self._points) if len(self._points) else ()
+        return find_floor_heights(self._points) if len(self._points) else ()
 
     @cached_property
     def storeys(self) -> tuple[WalkableGrid, ...]:
@@ -76,13 +76,13 @@ class FloorWays:
         if not plans.storeys:
             return None
         points = np.array([start_m, goal_m], np.float64)
-        first, last = storey_of(points[:, 2], plans.storeys_m).tolist()
+        first, last = find_storey(points[:, 2], plans.storeys_m).tolist()
         plan = plans.storeys[first] if first == last else plans.house
         grid = self._maps.setdefault(plan, replace(plan, radius_m=self._radius_m))
         free = grid.free_positions
         ends = []
         for point, storey in zip(points, (first, last), strict=True):
-            own = free[storey_of(free[:, 2], plans.storeys_m) == storey]
+            own = free[find_storey(free[:, 2], plans.storeys_m) == storey]
             if not len(own):
                 return None
             away_m = np.linalg.norm(own - point, axis=1)
@@ -92,7 +92,7 @@ class FloorWays:
                 end = near[np.argmax(np.linalg.norm(near - end, axis=1))]
             ends.append(end)
         try:
-            return grid.shortest_path(*ends)
+            return grid.find_shortest_path(*ends)
         except SimulationError:
             return None
 

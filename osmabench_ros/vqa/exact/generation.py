@@ -15,7 +15,7 @@ from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.relations import with_neighbours_within
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
-from osmabench_ros.semantics.storeys import storey_heights
+from osmabench_ros.semantics.storeys import find_storeys
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays
@@ -285,8 +285,8 @@ def ways_on(surface: LabelledCloud, unseen: LabelledCloud) -> tuple[FloorWays, .
 
 def _storeys(truth: GroundTruth) -> tuple[tuple[float, ...], ...]:
     """Return the heights of several floors on all surface, and on its visible part."""
-    found = storey_heights(np.concatenate([truth.surface.points, truth.unseen.points]))
-    return (found, storey_heights(truth.surface.points)) if len(found) > 1 else ()
+    found = find_storeys(np.concatenate([truth.surface.points, truth.unseen.points]))
+    return (found, find_storeys(truth.surface.points)) if len(found) > 1 else ()
 
 
 def _with_share(question: Question, shares: Mapping[int, float]) -> Question:

@@ -159,7 +159,7 @@ def nearer(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
 
 def _is_nearer_by_surface(winner: SceneNode, loser: SceneNode, origin: SceneNode) -> bool:
     """Return whether the object with the nearer centre has the nearer surface too."""
-    near, far = (node.known_box.distance_to(origin.known_box) for node in (winner, loser))
+    near, far = (node.known_box.measure_gap(origin.known_box) for node in (winner, loser))
     return far >= max(near * _CLOSER_RATIO, near + 0.3)
 
 

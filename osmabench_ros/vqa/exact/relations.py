@@ -84,7 +84,7 @@ def _wrong(
 def _clearly_not(view: SceneView, relation: str, source: SceneNode, target: SceneNode) -> bool:
     if view.index.connected(source.id, target.id) or source.box is None or target.box is None:
         return False
-    return source.box.distance_to(target.box) >= _FAR_M[relation]
+    return source.box.measure_gap(target.box) >= _FAR_M[relation]
 
 
 def _could_be_target(view: SceneView, relation: str, node: SceneNode) -> bool:

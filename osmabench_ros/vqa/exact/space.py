@@ -8,7 +8,7 @@ import numpy as np
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
-from osmabench_ros.semantics.storeys import storey_of
+from osmabench_ros.semantics.storeys import find_storey
 from osmabench_ros.vqa.answering.arrangements import (
     bends_m,
     height_spread_m,
@@ -80,7 +80,7 @@ def ways(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
     floors_m = np.array(view.storeys_m[0] if view.storeys_m else (lowest_m,))
 
     def storey(node: SceneNode) -> int:
-        return int(storey_of(node.known_box.minimum[2], floors_m))
+        return int(find_storey(node.known_box.minimum[2], floors_m))
 
     nodes = [
         node
@@ -185,7 +185,7 @@ def floors(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
     if len(storeys_m) < 2:
         return
     for node in shuffled(rng, view.named_boxed)[:limit]:
-        low, high = storey_of([node.known_box.minimum[2], node.known_box.maximum[2]], storeys_m)
+        low, high = find_storey([node.known_box.minimum[2], node.known_box.maximum[2]], storeys_m)
         if low == high:
             yield view.about(QueryKind.UPSTAIRS, node)
             yield view.about(QueryKind.FLOOR_OF, node)

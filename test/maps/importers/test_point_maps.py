@@ -26,7 +26,7 @@ from maps.importers.method_files import (
 )
 from support.libraries import Lazy, needs
 
-from osmabench_ros.geometry.axes import optical_pose_in_link
+from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.importer import ImportOptions, World, import_map
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
@@ -197,8 +197,8 @@ def test_a_cloud_of_points_only_is_read(tmp_path):
 def test_an_rtabmap_map_begins_where_the_first_camera_was(tmp_path):
     """The first exported pose is the optical frame of a robot at the origin."""
     write_rtabmap(tmp_path)
-    first_camera = Pose.from_yaw(0.7, (1.0, 2.0, 1.5)) @ optical_pose_in_link()
-    origin = first_camera @ optical_pose_in_link().inverse()
+    first_camera = Pose.from_yaw(0.7, (1.0, 2.0, 1.5)) @ OPTICAL_IN_LINK
+    origin = first_camera @ OPTICAL_IN_LINK.inverse()
     made = import_map('rtabmap', tmp_path, ImportOptions(pose=origin))
     np.testing.assert_allclose(made.trajectory.pose(0).matrix, first_camera.matrix, atol=1e-6)
     # Half a metre forward along the optical axis.

@@ -20,7 +20,7 @@ def step() -> NDArray[np.float32]:
 
 
 def shadow(depth_m: NDArray[np.float32]) -> NDArray[np.bool_]:
-    return StructuredLightDepth().in_shadow(depth_m, CAMERA.fx)
+    return StructuredLightDepth().find_shadow(depth_m, CAMERA.fx)
 
 
 @pytest.mark.parametrize('effect', [StructuredLightDepth(), TimeOfFlightDepth()])

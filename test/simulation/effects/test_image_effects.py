@@ -45,7 +45,9 @@ def test_white_balance_multiplies_linear_light_and_saturates() -> None:
 
 def test_blur_averages_light_not_codes() -> None:
     black, white = np.zeros((2, 2, 3), np.uint8), np.full((2, 2, 3), 255, np.uint8)
-    np.testing.assert_array_equal(MotionBlur().averaged([black, white]), np.full((2, 2, 3), 188))
+    np.testing.assert_array_equal(
+        MotionBlur().average_images([black, white]), np.full((2, 2, 3), 188)
+    )
 
 
 def test_blur_samples_lie_evenly_within_the_shutter_time() -> None:

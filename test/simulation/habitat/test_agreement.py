@@ -87,13 +87,15 @@ def test_navigable_distances_agree(in_house, house):
     mesh = in_house.navigation(radius_m=RADIUS_M, height_m=HEIGHT_M)
     grid = WalkableGrid.of_scene(house, radius_m=RADIUS_M, height_m=HEIGHT_M)
     assert abs(mesh.floor_height_m - grid.floor_height_m) < 0.05
-    points = [p for p in grid.random_points(60, np.random.default_rng(1)) if mesh.is_free(p)]
+    points = [p for p in grid.draw_points(60, np.random.default_rng(1)) if mesh.is_free(p)]
     assert len(points) > 50
     ratios = []
     for start, goal in zip(points[::2], points[1::2], strict=False):
-        theirs = mesh.geodesic_distance(start, goal)
+        theirs = mesh.measure_distance(start, goal)
         if np.isfinite(theirs) and theirs > 2.0:
-            ours = np.linalg.norm(np.diff(grid.shortest_path(start, goal), axis=0), axis=1).sum()
+            ours = np.linalg.norm(
+                np.diff(grid.find_shortest_path(start, goal), axis=0), axis=1
+            ).sum()
             ratios.append(ours / theirs)
     assert len(ratios) > 15
     assert abs(np.mean(ratios) - 1) < 0.05
@@ -102,7 +104,7 @@ def test_navigable_distances_agree(in_house, house):
 
 def test_the_follower_walks_to_its_goal_in_steps(in_house):
     mesh = in_house.navigation(radius_m=RADIUS_M, height_m=HEIGHT_M)
-    start, goal = mesh.random_points(2, np.random.default_rng(2))
+    start, goal = mesh.draw_points(2, np.random.default_rng(2))
     states = mesh.follow(start, 0.3, goal)
     np.testing.assert_allclose(states[0], [*start[:2], mesh.floor_height_m, 0.3], atol=1e-3)
     moved = np.linalg.norm(np.diff(states[:, :2], axis=0), axis=1)

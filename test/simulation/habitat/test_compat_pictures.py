@@ -14,11 +14,11 @@ from support.habitat_files import textured_box, write_dataset, write_json
 from support.world.scenes import CAMERA, camera_at
 
 from osmabench_ros.errors import SimulationError
-from osmabench_ros.geometry.axes import camera_pose_to_habitat, points_to_habitat
+from osmabench_ros.geometry.axes import turn_camera_to_habitat, turn_to_habitat
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Scene
-from osmabench_ros.simulation.conditions import lighting_at, load_condition
+from osmabench_ros.simulation.conditions import compute_lighting, load_condition
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE, HabitatSimulator
 from osmabench_ros.simulation.schedule import Moment
 
@@ -61,7 +61,7 @@ def taken_by_habitat_sim(
     request = {
         'dataset': str(dataset),
         'scene': 'flat',
-        'camera': camera_pose_to_habitat(VIEW).matrix.tolist(),
+        'camera': turn_camera_to_habitat(VIEW).matrix.tolist(),
         'width': CAMERA.width,
         'height': CAMERA.height,
         'hfov_deg': math.degrees(CAMERA.hfov_rad),
@@ -70,7 +70,7 @@ def taken_by_habitat_sim(
         'hbao': hbao,
         'lights': [
             [
-                *points_to_habitat(np.array(light.position)).tolist(),
+                *turn_to_habitat(np.array(light.position)).tolist(),
                 *(light.intensity * channel for channel in light.color),
             ]
             for light in lights
@@ -173,6 +173,6 @@ def test_a_spot_has_no_compat_picture(simulator):
 
 @pytest.mark.parametrize('name', ['compat_camera', 'compat_nominal'])
 def test_the_conditions_have_it(simulator, flat_corner, name):
-    lighting = lighting_at(load_condition(name), flat_corner, Moment(0, 0.0, 0.0))
+    lighting = compute_lighting(load_condition(name), flat_corner, Moment(0, 0.0, 0.0))
     plain = replace(lighting, compat=False)
     assert difference(picture(simulator, lighting), picture(simulator, plain)) > 1

@@ -1,6 +1,6 @@
 import numpy as np
 
-from osmabench_ros.simulation.habitat.lights import combined
+from osmabench_ros.simulation.habitat.lights import combine_images
 
 LEVELS = np.broadcast_to(np.arange(256, dtype=np.uint8)[:, None, None], (256, 4, 3))
 
@@ -17,38 +17,38 @@ def encoded(linear: np.ndarray) -> np.ndarray:
 
 
 def test_textures_alone_are_untouched() -> None:
-    image = combined(LEVELS, None, unlit_factor=1.0)
+    image = combine_images(LEVELS, None, unlit_factor=1.0)
     np.testing.assert_array_equal(image, LEVELS)
 
 
 def test_every_level_survives_decoding_and_encoding() -> None:
-    image = combined(LEVELS, np.zeros_like(LEVELS), unlit_factor=1.0)
+    image = combine_images(LEVELS, np.zeros_like(LEVELS), unlit_factor=1.0)
     np.testing.assert_array_equal(image, LEVELS)
 
 
 def test_light_is_added_in_linear_colours() -> None:
     rng = np.random.default_rng(3)
     unlit, lit = rng.integers(0, 256, (2, 50, 60, 3), np.uint8)
-    image = combined(unlit, lit, unlit_factor=0.42, lit_factor=1.4)
+    image = combine_images(unlit, lit, unlit_factor=0.42, lit_factor=1.4)
     expected = encoded(1.4 * (0.3 * decoded(unlit) + (lit / 255.0) ** 2.2))
     assert np.abs(image - expected).max() < 0.8
 
 
 def test_exposure_scales_a_picture_that_is_encoded_as_srgb() -> None:
-    image = combined(None, LEVELS, unlit_factor=0.0, lit_factor=0.25, lit_is_srgb=True)
+    image = combine_images(None, LEVELS, unlit_factor=0.0, lit_factor=0.25, lit_is_srgb=True)
     assert np.abs(image - encoded(0.25 * decoded(LEVELS))).max() < 0.8
-    same = combined(None, LEVELS, unlit_factor=0.0, lit_is_srgb=True)
+    same = combine_images(None, LEVELS, unlit_factor=0.0, lit_is_srgb=True)
     np.testing.assert_array_equal(same, LEVELS)
 
 
 def test_no_light_at_all_is_black() -> None:
-    assert combined(LEVELS, None, unlit_factor=0.0).max() == 0
+    assert combine_images(LEVELS, None, unlit_factor=0.0).max() == 0
 
 
 def test_spots_are_added_by_their_share() -> None:
     rng = np.random.default_rng(4)
     unlit, spot = rng.integers(0, 256, (2, 50, 60, 3), np.uint8)
     share = rng.random((50, 60), np.float32)
-    image = combined(unlit, None, [(spot, share), (spot, 2 * share)], unlit_factor=0.2)
+    image = combine_images(unlit, None, [(spot, share), (spot, 2 * share)], unlit_factor=0.2)
     expected = encoded(0.2 * decoded(unlit) + 3 * share[..., None] * (spot / 255.0) ** 2.2)
     assert np.abs(image - expected).max() < 0.8

@@ -7,14 +7,18 @@ from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Light, Lighting, LightKind
-from osmabench_ros.simulation.habitat.lights import cone_share, habitat_lights, shining_spots
+from osmabench_ros.simulation.habitat.lights import (
+    compute_cone_share,
+    convert_lights,
+    select_spots,
+)
 from osmabench_ros.simulation.simulator import MAX_LIGHTS
 
 OPTICAL_LEVEL = np.array([[0.0, 0, 1], [-1, 0, 0], [0, -1, 0]])
 
 
 def only(light: Light) -> dict:
-    (converted,) = habitat_lights(Lighting((light,)))
+    (converted,) = convert_lights(Lighting((light,)))
     return converted
 
 
@@ -42,14 +46,14 @@ def test_a_camera_light_is_given_in_the_axes_of_a_camera_that_looks_along_minus_
 
 def test_lights_that_are_off_are_left_out() -> None:
     lights = (Light('off', intensity=0.0), Light('black', color=(0.0, 0.0, 0.0)), Light('on'))
-    assert len(habitat_lights(Lighting(lights))) == 1
+    assert len(convert_lights(Lighting(lights))) == 1
 
 
 def test_spots_are_kept_apart() -> None:
     spot, lamp = Light('beam', LightKind.SPOT), Light('lamp', intensity=3.0)
     lighting = Lighting((spot, lamp, Light('off', LightKind.SPOT, intensity=0.0)))
-    assert shining_spots(lighting) == [spot]
-    (converted,) = habitat_lights(lighting, 0.5)
+    assert select_spots(lighting) == [spot]
+    (converted,) = convert_lights(lighting, 0.5)
     assert converted['color'] == [1.5, 1.5, 1.5]
 
 
@@ -68,7 +72,7 @@ def test_a_cone_is_full_in_the_middle_and_ends_at_its_angle(attached: bool) -> N
         )
     depth = np.full((101, 201), 2.0, np.float32)
     depth[0], depth[1] = 0.0, np.inf
-    share = cone_share(spot, depth, camera, pose)
+    share = compute_cone_share(spot, depth, camera, pose)
     angle = np.arctan(np.hypot(*np.moveaxis(camera.rays()[..., :2], 2, 0)))
     assert not share[:2].any()
     assert (share[2:][angle[2:] < 0.39] > 0.999).all()
@@ -90,4 +94,4 @@ def test_a_cone_is_full_in_the_middle_and_ends_at_its_angle(attached: bool) -> N
 )
 def test_what_habitat_sim_cannot_shine_is_named(lighting: Lighting, message: str) -> None:
     with pytest.raises(SimulationError, match=message):
-        habitat_lights(lighting)
+        convert_lights(lighting)

@@ -179,15 +179,15 @@ def test_a_navigation_mesh_is_on_the_floor_of_the_room(simulator):
     assert abs(mesh.area_m2 - expected) < 1.5
     assert mesh.is_free((-2.0, 0.0))
     assert not mesh.is_free((1.0, 0.0))
-    detour = mesh.geodesic_distance((-1.0, 0.0), (2.5, 0.0))
+    detour = mesh.measure_distance((-1.0, 0.0), (2.5, 0.0))
     # Tangents to circles of the radius about the corners: 3.91 m. Recast rounds up to voxels.
     assert 3.90 < detour < 4.05
-    way = mesh.shortest_path((-1, 0), (2.5, 0))
+    way = mesh.find_shortest_path((-1, 0), (2.5, 0))
     np.testing.assert_allclose(way[[0, -1], :2], [[-1, 0], [2.5, 0]])
     assert set(way[:, 2]) == {mesh.floor_height_m}
     with pytest.raises(SimulationError, match=r'goal \(1.00, 0.00\) cannot be reached'):
-        mesh.shortest_path((-1, 0), (1, 0))
-    assert mesh.geodesic_distance((-1, 0), (1, 0)) == np.inf
+        mesh.find_shortest_path((-1, 0), (1, 0))
+    assert mesh.measure_distance((-1, 0), (1, 0)) == np.inf
     with pytest.raises(SimulationError, match=r'at height 7.0 m, there are'):
         simulator.navigation(radius_m=0.25, height_m=1.2, floor_height_m=7.0)
     with pytest.raises(SimulationError, match='no floor fits a robot of radius 2.4 m'):

@@ -17,8 +17,8 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.plan import config_digest
 from osmabench_ros.scenes.scene import Light, Lighting, Material, Scene, SceneObject
-from osmabench_ros.simulation.conditions import lighting_at, list_conditions, load_condition
-from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator, automatic_gain
+from osmabench_ros.simulation.conditions import compute_lighting, list_conditions, load_condition
+from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator, compute_automatic_gain
 from osmabench_ros.simulation.schedule import Moment
 
 VIEW = camera_at(-2.5, 0.6, 1.4, -0.2)
@@ -74,7 +74,9 @@ def test_compat_light_makes_the_picture_of_the_rendering_compat(make: Maker) -> 
 def test_conditions_of_osma_benchs_code_keep_compat_light() -> None:
     scene = room_scene()
     for name in list_conditions():
-        lighting = lighting_at(load_condition(name), scene, Moment(0, 0.0, 0.0, (0.0, 0.0, 0.0)))
+        lighting = compute_lighting(
+            load_condition(name), scene, Moment(0, 0.0, 0.0, (0.0, 0.0, 0.0))
+        )
         assert lighting.compat == name.startswith('compat_'), name
 
 
@@ -147,9 +149,9 @@ def test_automatic_exposure_takes_brightness_out(make: Maker) -> None:
 
 def test_the_gain_brings_the_geometric_mean_to_middle_grey() -> None:
     colors = np.array([[0.09, 0.09, 0.09], [0.36, 0.36, 0.36], [0.0, 0.0, 0.0]])
-    assert automatic_gain(colors) == pytest.approx(1.0)
-    assert automatic_gain(colors / 4) == pytest.approx(4.0)
-    assert automatic_gain(np.zeros((5, 3))) == 1.0
+    assert compute_automatic_gain(colors) == pytest.approx(1.0)
+    assert compute_automatic_gain(colors / 4) == pytest.approx(4.0)
+    assert compute_automatic_gain(np.zeros((5, 3))) == 1.0
 
 
 def column_without_normals() -> Scene:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from osmabench_ros.geometry.axes import optical_pose_in_link
+from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.loading import load_scene
@@ -111,7 +111,7 @@ def room_scene(
 
 def camera_at(x: float, y: float, z: float, yaw_rad: float = 0.0) -> Pose:
     """Return the optical pose of a level camera that looks along the heading."""
-    return Pose.from_yaw(yaw_rad, (x, y, z)) @ optical_pose_in_link()
+    return Pose.from_yaw(yaw_rad, (x, y, z)) @ OPTICAL_IN_LINK
 
 
 STOREY_M, RAMP_RUN_M = 2.8, 8.0

@@ -33,7 +33,7 @@ def use_encoded_colors(manager: Any, handles: list[str]) -> None:
 def write_with_encoded_colors(asset: str, copy: str) -> bool:
     """Copy a .glb file with its colour factors encoded as sRGB; return whether that was needed."""
     with open(asset, 'rb') as source:
-        content = _json_of(source)
+        content = _read_json(source)
         changed = [_encode(material) for material in content.get('materials', [])]
         if not any(changed):
             return False
@@ -48,7 +48,7 @@ def write_with_encoded_colors(asset: str, copy: str) -> bool:
     return True
 
 
-def _json_of(source: BinaryIO) -> dict[str, Any]:
+def _read_json(source: BinaryIO) -> dict[str, Any]:
     """Return the description a .glb file begins with; empty if it is none of version 2."""
     start = source.read(_HEADER.size + _CHUNK.size)
     if len(start) < _HEADER.size + _CHUNK.size:
@@ -64,14 +64,14 @@ def _json_of(source: BinaryIO) -> dict[str, Any]:
 def _encode(material: dict[str, Any]) -> bool:
     surface = material.get('pbrMetallicRoughness', {})
     factor = surface.get('baseColorFactor', [1.0, 1.0, 1.0, 1.0])
-    encoded = [_srgb(channel) for channel in factor[:3]]
+    encoded = [_encode_srgb(channel) for channel in factor[:3]]
     if encoded == factor[:3]:
         return False
     surface['baseColorFactor'] = [*encoded, factor[3]]
     return True
 
 
-def _srgb(linear: float) -> float:
+def _encode_srgb(linear: float) -> float:
     """Encode by IEC 61966-2-1; 0 and 1 stay as they are."""
     if linear <= 0.0 or linear >= 1.0:
         return linear
@@ -106,12 +106,12 @@ def write_copy(source: str, copy: str, flat: bool) -> None:
     if not flat:
         for color in tree.iter('color'):
             values = [float(value) for value in color.get('rgba', '').split()]
-            linear = [*map(_linear, values[:3]), *values[3:]]
+            linear = [*map(_decode_srgb, values[:3]), *values[3:]]
             color.set('rgba', ' '.join(repr(value) for value in linear))
     os.makedirs(os.path.dirname(copy), exist_ok=True)
     tree.write(copy, encoding='utf-8', xml_declaration=True)
 
 
-def _linear(encoded: float) -> float:
+def _decode_srgb(encoded: float) -> float:
     """Decode by IEC 61966-2-1."""
     return encoded / 12.92 if encoded <= 0.04045 else ((encoded + 0.055) / 1.055) ** 2.4

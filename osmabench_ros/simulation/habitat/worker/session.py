@@ -39,19 +39,19 @@ class ExactScene:
         stage = instance.get('stage_instance', {})
         objects = instance.get('object_instances', [])
         articulated = instance.get('articulated_object_instances', [])
-        self.stages = _exact(mediator.stage_template_manager, [stage])
-        self.objects = _exact(mediator.object_template_manager, objects)
-        self.articulated = _exact(mediator.ao_template_manager, articulated)
+        self.stages = _choose_exact(mediator.stage_template_manager, [stage])
+        self.objects = _choose_exact(mediator.object_template_manager, objects)
+        self.articulated = _choose_exact(mediator.ao_template_manager, articulated)
         for entry in articulated:
             if 'initial_joint_pose' in entry:
-                entry['initial_joint_pose'] = _as_floats(entry['initial_joint_pose'])
+                entry['initial_joint_pose'] = _make_floats(entry['initial_joint_pose'])
         os.makedirs(FOLDER, exist_ok=True)
         self.name = os.path.abspath(os.path.join(FOLDER, os.path.basename(path)))
         with open(self.name, 'w', encoding='utf-8') as file:
             json.dump(instance, file)
 
 
-def _exact(manager: Any, entries: list[dict[str, Any]]) -> list[str]:
+def _choose_exact(manager: Any, entries: list[dict[str, Any]]) -> list[str]:
     """Replace the template names of entries by whole paths, and return those without repeats."""
     found: list[str] = []
     for entry in entries:
@@ -66,7 +66,7 @@ def _exact(manager: Any, entries: list[dict[str, Any]]) -> list[str]:
     return sorted(set(found))
 
 
-def _as_floats(positions: Any) -> Any:
+def _make_floats(positions: Any) -> Any:
     if isinstance(positions, dict):
         return {key: float(value) for key, value in positions.items()}
     return [float(value) for value in positions]
@@ -154,7 +154,7 @@ class Session:
         self._moves: dict[int, Any] = {}
         self._initial: dict[int, Any] = {}
         self._textures, self._shaded = FLAT, FLAT
-        self.geometry = self._simulator(*FLAT, SENSORS)
+        self.geometry = self._make_simulator(*FLAT, SENSORS)
         self._simulators = {FLAT: self.geometry}
         self._ids = 'annotation' if _list_annotated_objects(self.geometry) else 'object'
 
@@ -163,8 +163,8 @@ class Session:
 
         An articulated object has the ids of its links too.
         """
-        rigid = _items(self.geometry.get_rigid_object_manager())
-        articulated = _items(self.geometry.get_articulated_object_manager())
+        rigid = _list_items(self.geometry.get_rigid_object_manager())
+        articulated = _list_items(self.geometry.get_articulated_object_manager())
         return {
             'objects': [{'ids': [item.object_id], 'handle': item.handle} for item in rigid],
             'articulated': [
@@ -180,16 +180,16 @@ class Session:
     def set_lights(
         self, lights: list[dict[str, Any]], shading: str, occlusion: bool, unlit_occlusion: bool
     ) -> None:
-        """Light the lit image from now on; lights are as from `habitat.lights.worker_light`.
+        """Light the lit image from now on; lights are as from `habitat.lights.convert_light`.
 
         `occlusion` darkens corners of the lit image, `unlit_occlusion` of the unlit one.
         """
         self._shaded, self._textures = (shading, occlusion), ('flat', unlit_occlusion)
-        self._shine([_light(light) for light in lights])
+        self._shine([_make_light(light) for light in lights])
 
     def _shine(self, infos: list[Any]) -> None:
         # A shader is built for a number of lights; dark ones keep it from being built again.
-        infos = infos + [_light(DARK)] * (len(self._lights) - len(infos))
+        infos = infos + [_make_light(DARK)] * (len(self._lights) - len(infos))
         self._lights = infos
         for (shader, _), simulator in self._simulators.items():
             if shader != 'flat':
@@ -211,7 +211,7 @@ class Session:
     def render_light(self, camera: list[list[float]], light: dict[str, Any]) -> None:
         """Draw only one light as the lit image; afterwards restore the lights of `set_lights`."""
         lights = self._lights
-        self._shine([_light(light)])
+        self._shine([_make_light(light)])
         self._render_lit(camera)
         self._shine(lights)
 
@@ -226,7 +226,7 @@ class Session:
             if item is None:
                 raise ValueError(f'object {object_id} is not a rigid object')
             self._initial[object_id] = item.transformation
-        self._moves[object_id] = matrix4(motion)
+        self._moves[object_id] = make_matrix(motion)
         for simulator in self._simulators.values():
             self._place(simulator, object_id)
 
@@ -242,7 +242,7 @@ class Session:
 
     def _with_look(self, look: tuple[str, bool]) -> Any:
         if look not in self._simulators:
-            made = self._simulator(*look, ('color',))
+            made = self._make_simulator(*look, ('color',))
             if look[0] != 'flat':
                 made.set_light_setup(self._lights, LIGHTS)
             for object_id in self._moves:
@@ -250,7 +250,7 @@ class Session:
             self._simulators[look] = made
         return self._simulators[look]
 
-    def _simulator(self, shader: str, occlusion: bool, sensors: tuple[str, ...]) -> Any:
+    def _make_simulator(self, shader: str, occlusion: bool, sensors: tuple[str, ...]) -> Any:
         config = self._config
         use_linear_pbr(shader in ('flat', 'pbr'))
         backend = habitat_sim.SimulatorConfiguration()
@@ -273,12 +273,12 @@ class Session:
         if shader in ('flat', 'pbr'):
             flat = shader == 'flat'
             use_meant_colors(mediator.ao_template_manager, scene.articulated, flat)
-        wanted = [[_sensor(name, config)] if name in sensors else [] for name in SENSORS]
-        agents = [_agent(item) for item in (*wanted, [])]
+        wanted = [[_make_sensor(name, config)] if name in sensors else [] for name in SENSORS]
+        agents = [_make_agent(item) for item in (*wanted, [])]
         return habitat_sim.Simulator(habitat_sim.Configuration(backend, agents, mediator))
 
 
-def _items(manager: Any) -> list[Any]:
+def _list_items(manager: Any) -> list[Any]:
     """Return the objects of a manager, sorted by id."""
     items = map(manager.get_object_by_handle, manager.get_object_handles())
     return sorted(items, key=lambda item: int(item.object_id))
@@ -296,12 +296,12 @@ def _list_annotated_objects(simulator: Any) -> list[dict[str, Any]]:
 DARK = {'vector': [0.0, -1.0, 0.0, 0.0], 'color': [0.0, 0.0, 0.0], 'on_camera': False}
 
 
-def matrix4(rows: list[list[float]]) -> Any:
+def make_matrix(rows: list[list[float]]) -> Any:
     """Return a magnum matrix of rows; magnum itself counts columns."""
     return magnum.Matrix4([list(column) for column in zip(*rows)])  # noqa: B905, Python 3.9
 
 
-def _light(light: dict[str, Any]) -> Any:
+def _make_light(light: dict[str, Any]) -> Any:
     model = LightPositionModel.Camera if light['on_camera'] else LightPositionModel.Global
     return LightInfo(vector=light['vector'], color=light['color'], model=model)
 
@@ -309,18 +309,18 @@ def _light(light: dict[str, Any]) -> Any:
 def _observe(simulator: Any, camera: list[list[float]], *names: str) -> dict[str, Any]:
     agents = [SENSORS.index(name) for name in names]
     for agent in agents:
-        simulator.get_agent(agent).scene_node.transformation = matrix4(camera)
+        simulator.get_agent(agent).scene_node.transformation = make_matrix(camera)
     seen = simulator.get_sensor_observations(agent_ids=agents)
     return {name: seen[agent][name] for name, agent in zip(names, agents)}  # noqa: B905, Python 3.9
 
 
-def _agent(sensors: list[Any]) -> Any:
+def _make_agent(sensors: list[Any]) -> Any:
     agent = habitat_sim.agent.AgentConfiguration()
     agent.sensor_specifications = sensors
     return agent
 
 
-def _sensor(name: str, config: dict[str, Any]) -> Any:
+def _make_sensor(name: str, config: dict[str, Any]) -> Any:
     kinds = {'color': habitat_sim.SensorType.COLOR, 'depth': habitat_sim.SensorType.DEPTH}
     sensor = habitat_sim.CameraSensorSpec()
     sensor.uuid = name

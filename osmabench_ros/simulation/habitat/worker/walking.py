@@ -67,7 +67,7 @@ class Walking:
         islands = []
         for index, area in enumerate(areas):
             if area >= least:
-                islands += [(*level, index) for level in self._levels(index)]
+                islands += [(*level, index) for level in self._find_levels(index)]
         if floor_height_m is not None:
             near = [item for item in islands if abs(item[0] - floor_height_m) < SAME_FLOOR_M]
             if not near:
@@ -81,7 +81,7 @@ class Walking:
             chosen = min(item for item in islands if item[1] >= enough)
         self.height_m, self.area_m2, self.island = chosen
 
-    def _levels(self, island: int) -> list[tuple[float, float]]:
+    def _find_levels(self, island: int) -> list[tuple[float, float]]:
         """Return heights at which an island is level, and the areas there: a storey each."""
         self.finder.seed(0)
         drawn = [
@@ -103,7 +103,7 @@ class Walking:
                 found.append((height, float(share * area)))
         return found
 
-    def random_points(self, count: int, seed: int) -> list[list[float]]:
+    def draw_points(self, count: int, seed: int) -> list[list[float]]:
         """Return navigable positions, drawn uniformly."""
         self.finder.seed(seed)
         return [
@@ -120,7 +120,7 @@ class Walking:
             return None
         return values
 
-    def shortest_path(self, start: list[float], goal: list[float]) -> dict[str, Any]:
+    def find_shortest_path(self, start: list[float], goal: list[float]) -> dict[str, Any]:
         """Return geodesic distance and corners of the shortest way; None and [] without one."""
         path = habitat_sim.ShortestPath()
         path.requested_start, path.requested_end = start, goal
@@ -143,14 +143,14 @@ class Walking:
         A `yaw_rad` of 0 looks along -z, a positive one turns left. Returns [x, y, z, yaw_rad] at
         the start and after every action.
         """
-        agent = self._agent(step_m, turn_deg)
-        self._stand(agent, start, yaw_rad)
-        actions = self._follower(goal_radius_m).find_path(magnum.Vector3(*goal))
-        states = [_state(agent)]
+        agent = self._prepare_agent(step_m, turn_deg)
+        self._place_agent(agent, start, yaw_rad)
+        actions = self._make_follower(goal_radius_m).find_path(magnum.Vector3(*goal))
+        states = [_read_state(agent)]
         for action in actions:
             if action is not None:
                 agent.act(action)
-                states.append(_state(agent))
+                states.append(_read_state(agent))
         return states
 
     def scenario(self, goals: int, seed: int) -> dict[str, Any]:
@@ -160,13 +160,13 @@ class Walking:
         action, and 'goals', the number of the goal that each part led to. Goals are on all
         islands; those without a way are left out.
         """
-        agent = self._agent(OSMA_STEP_M, OSMA_TURN_DEG)
+        agent = self._prepare_agent(OSMA_STEP_M, OSMA_TURN_DEG)
         self.finder.seed(seed)
-        start, *points = (self._anywhere() for _ in range(goals + 1))
-        self._stand(agent, start, 0.0)
-        states, numbers = [_state(agent)], []
+        start, *points = (self._draw_point() for _ in range(goals + 1))
+        self._place_agent(agent, start, 0.0)
+        states, numbers = [_read_state(agent)], []
         for number, point in enumerate(points):
-            follower = self._follower(None)
+            follower = self._make_follower(None)
             try:
                 follower.find_path(point)
                 while (action := follower.next_action_along(point)) is not None:
@@ -174,19 +174,19 @@ class Walking:
                     part = habitat_sim.agent.ActuationSpec(whole / OSMA_PARTS)
                     for _ in range(OSMA_PARTS):
                         agent.controls(agent.scene_node, action, part)
-                        states.append(_state(agent))
+                        states.append(_read_state(agent))
                         numbers.append(number)
             except habitat_sim.errors.GreedyFollowerError:
                 continue  # there is no way, or the follower is stuck: on to the next goal
         return {'states': states, 'goals': numbers}
 
-    def _anywhere(self) -> Any:
+    def _draw_point(self) -> Any:
         while True:
             point = self.finder.get_random_navigable_point(max_tries=OSMA_TRIES)
             if not np.isnan(point).any():
                 return point
 
-    def _agent(self, step_m: float, turn_deg: float) -> Any:
+    def _prepare_agent(self, step_m: float, turn_deg: float) -> Any:
         """Return the body, which knows three actions from now on."""
         agent = self._simulator.get_agent(BODY_AGENT)
         amounts = {'move_forward': step_m, 'turn_left': turn_deg, 'turn_right': turn_deg}
@@ -196,7 +196,7 @@ class Walking:
         }
         return agent
 
-    def _follower(self, goal_radius_m: float | None) -> Any:
+    def _make_follower(self, goal_radius_m: float | None) -> Any:
         """Return a follower of the body; the goal radius is 0.75 steps by default."""
         return self._simulator.make_greedy_follower(
             BODY_AGENT,
@@ -206,7 +206,7 @@ class Walking:
             right_key='turn_right',
         )
 
-    def _stand(self, agent: Any, position: list[float], yaw_rad: float) -> None:
+    def _place_agent(self, agent: Any, position: list[float], yaw_rad: float) -> None:
         state = habitat_sim.AgentState()
         state.position = position
         state.rotation = habitat_sim.utils.common.quat_from_angle_axis(
@@ -215,7 +215,7 @@ class Walking:
         agent.set_state(state)
 
 
-def _state(agent: Any) -> list[float]:
+def _read_state(agent: Any) -> list[float]:
     ahead = agent.scene_node.transformation.transform_vector(magnum.Vector3(0.0, 0.0, -1.0))
     position = [float(value) for value in agent.state.position]
     return [*position, math.atan2(-ahead[0], -ahead[2])]
