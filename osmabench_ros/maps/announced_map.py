@@ -51,9 +51,8 @@ class MapArrival:
         if self.waited_s > self._stall_s:
             message = self.message
             raise ContractError(
-                f'topic "{SEMANTIC_MAP_CHUNK}": {missing} of the {message.chunk_count} chunks '
-                f'did not come of the map that {message.participant} announced with '
-                f'{message.payload_size} bytes; no new one for {self._stall_s:g} s'
+                f'topic "{SEMANTIC_MAP_CHUNK}": {missing} of the {message.chunk_count} chunks of '
+                f'{message.participant} did not come; no new one for {self._stall_s:g} s'
             )
 
 
@@ -136,14 +135,10 @@ class MapAssembler:
         where, size = f'topic "{SEMANTIC_MAP_CHUNK}"', len(chunk.data)
         what = f'chunk {chunk.index} of {chunk.count} with {size} bytes'
         if not 0 < size <= MAX_CHUNK_BYTES or not chunk.index < chunk.count <= MAX_CHUNKS:
-            raise ContractError(
-                f'{where}: {what} breaks the limits (index below count, at most {MAX_CHUNKS} '
-                f'chunks, 1 to {MAX_CHUNK_BYTES} bytes)'
-            )
+            limits = f'{MAX_CHUNKS} chunks of 1 to {MAX_CHUNK_BYTES} bytes'
+            raise ContractError(f'{where}: {what} breaks the limits of {limits}')
         if not SHA256.fullmatch(chunk.digest):
-            raise ContractError(
-                f'{where}: digest "{chunk.digest[:80]}" is not a hexadecimal sha256'
-            )
+            raise ContractError(f'{where}: digest "{chunk.digest[:80]}" is not a sha256')
         if chunk.digest in self._ignored:
             return None
         parts, message = self._chunks.setdefault(chunk.digest, {}), self._announcement
@@ -152,20 +147,15 @@ class MapAssembler:
         if message is not None and message.digest == chunk.digest:
             held = sum(map(len, parts.values()))
             if chunk.count != message.chunk_count or held > message.payload_size:
-                raise ContractError(
-                    f'{where}: {what} does not fit the map that {message.participant} announced: '
-                    f'{message.payload_size} bytes in {message.chunk_count} chunks'
-                )
+                told = f'{message.payload_size} bytes in {message.chunk_count} chunks'
+                raise ContractError(f'{where}: {what} does not fit the announced {told}')
             return self._complete()
-        waiting = self._unannounced_bytes, self._unannounced_chunks
         self._unannounced_bytes += size if is_new else 0
         self._unannounced_chunks += is_new
         room = min(2 * self._max_bytes, MAX_UNANNOUNCED_BYTES)
         if self._unannounced_bytes > room or self._unannounced_chunks > 2 * MAX_CHUNKS:
-            raise ContractError(
-                f'{where}: {waiting[0]} bytes in {waiting[1]} chunks wait for their announcement; '
-                'giving up'
-            )
+            waiting = f'{self._unannounced_bytes} bytes in {self._unannounced_chunks} chunks'
+            raise ContractError(f'{where}: {waiting} wait for their announcement; giving up')
         return None
 
     def _complete(self) -> tuple[Any, bytes] | None:
@@ -176,10 +166,8 @@ class MapAssembler:
         payload = b''.join(parts[index] for index in sorted(parts))
         right = len(payload) == message.payload_size
         if not right or hashlib.sha256(payload).hexdigest() != message.digest:
-            raise ContractError(
-                f'topic "{SEMANTIC_MAP_CHUNK}": the payload of {message.participant} does '
-                'not match its sha256; chunks were damaged or mixed up'
-            )
+            owner = f'topic "{SEMANTIC_MAP_CHUNK}": the payload of {message.participant}'
+            raise ContractError(f'{owner} does not match its sha256')
         self._announcement = None
         self._keep_only(set())
         return message, payload
@@ -274,17 +262,14 @@ def map_of_graph(message: Any, graph: SceneGraph, options: TopicOptions) -> Sema
     frame_id = message.header.frame_id
     _check_frame(frame_id)
     if graph.frame_id not in ('', frame_id):
-        raise ContractError(
-            f'the graph is in frame "{graph.frame_id}", the map in "{frame_id}"; '
-            'fill both headers alike'
-        )
+        raise ContractError(f'the graph is in frame "{graph.frame_id}", the map in "{frame_id}"')
     ids = [label.class_id for node in graph.nodes for label in node.labels] or [UNLABELLED]
     if options.label_set is not None:
         options.label_set.check(np.array(ids), 'objects')
     elif set(ids) != {UNLABELLED}:
         raise ContractError(
-            'objects have class ids, but no node published label_info; publish it, or leave '
-            f'class_id at {UNLABELLED}; of a bag, bag evaluate takes --labels'
+            'objects have class ids, but nothing says what they mean; publish label_info, or '
+            'give --labels to bag evaluate'
         )
     header = options.header(message.header)
     method = message.method or options.method or message.participant or 'unknown'
@@ -300,7 +285,4 @@ def _check_frame(frame_id: str, world_frame: str = '') -> None:
     if not frame_id:
         raise ContractError('the header names no frame_id')
     if world_frame and frame_id != world_frame:
-        raise ContractError(
-            f'the map is in frame "{frame_id}", the run in "{world_frame}"; transform it, or '
-            'remap the frame'
-        )
+        raise ContractError(f'the map is in frame "{frame_id}", the run in "{world_frame}"')

@@ -123,10 +123,8 @@ def export_openlex3d(semantic_map: SemanticMap, directory: Path) -> int:
     """
     dense = semantic_map.dense
     if dense is None or dense.feature_rows is None:
-        raise MapError(
-            f'the map of {semantic_map.header.provenance.method} has no points with features; '
-            'OpenLex3D scores features'
-        )
+        method = semantic_map.header.provenance.method
+        raise MapError(f'the map of {method} has no points with features, which OpenLex3D scores')
     space = semantic_map.feature_spaces[dense.feature_space]
     if not space.text_comparable:
         raise MapError(f'features "{space.name}" of {space.model} cannot be compared with text')
@@ -161,10 +159,7 @@ def export_point_cloud(semantic_map: SemanticMap, directory: Path, suffix: str) 
     """
     dense = semantic_map.dense
     if dense is None or not len(dense.points):
-        raise MapError(
-            f'the map of {semantic_map.header.provenance.method} has no points; '
-            'its nodes and edges are in map.json'
-        )
+        raise MapError(f'the map of {semantic_map.header.provenance.method} has no points')
     columns = _read_cloud(dense)
     if 'label' in columns:
         columns['label'] = columns['label'].astype('<u2')

@@ -52,10 +52,8 @@ def read_text_features(path: Path, label_set: LabelSet) -> NDArray[np.float32]:
     """Read text features (C, D), or (T, C, D) by template, as float32 (C, D) of unit length."""
     features = read_npy(path, MapError)
     if features.ndim not in (2, 3) or features.shape[-2] != len(label_set.classes):
-        raise MapError(
-            f'{path} is {features.shape}; label set "{label_set.name}" has '
-            f'{len(label_set.classes)} classes, so (C, D) or (templates, C, D) is needed'
-        )
+        classes = f'label set "{label_set.name}" has {len(label_set.classes)} classes'
+        raise MapError(f'{path} is {features.shape}; {classes}, so give (C, D) or (T, C, D)')
     return average_text_features(features if features.ndim == 3 else features[None])
 
 
@@ -100,18 +98,13 @@ def space_to_label_by(semantic_map: SemanticMap, name: str = '') -> FeatureSpace
         name = semantic_map.dense.feature_space
     if name:
         if name not in spaces:
-            raise MapError(
-                f'the map of {method} has no feature space "{name}"; '
-                f'it has {", ".join(sorted(spaces)) or "none"}'
-            )
+            known = ', '.join(sorted(spaces)) or 'none'
+            raise MapError(f'the map of {method} has no feature space "{name}"; it has {known}')
         candidates = [spaces[name]]
     else:
         candidates = [found for found in spaces.values() if found.text_comparable][:1]
     if not candidates or not candidates[0].text_comparable:
-        raise MapError(
-            f'the map of {method} has no features that text can be compared with; '
-            'label it by captions instead'
-        )
+        raise MapError(f'the map of {method} has no features that text can be compared with')
     return candidates[0]
 
 
@@ -128,9 +121,8 @@ def _check_text(
     wanted = (len(label_set.classes), space.vectors.shape[1])
     if text_features.shape != wanted or not wanted[0]:
         raise MapError(
-            f'text features are {text_features.shape}, {wanted} is needed: one row for each class '
-            f'of "{label_set.name}", from the encoder of "{space.name}" ({space.model} '
-            f'{space.pretrained})'
+            f'text features are {text_features.shape}, {wanted} is needed: a row for each class '
+            f'of "{label_set.name}", by {space.model} {space.pretrained}'
         )
     return _normalise(text_features).astype(np.float32)
 

@@ -168,10 +168,8 @@ def make_raw_map(semantic_map: SemanticMap) -> RawMap:
     """Return the files' content of a map; MapError if shapes or frames do not fit."""
     header, graph, dense = semantic_map.header, semantic_map.graph, semantic_map.dense
     if graph.nodes and graph.frame_id != header.frame_id:
-        raise MapError(
-            f'the scene graph is in frame "{graph.frame_id}", the map in "{header.frame_id}"; '
-            'transform the graph into the frame of the map'
-        )
+        frames = f'in frame "{graph.frame_id}", the map in "{header.frame_id}"'
+        raise MapError(f'the scene graph is {frames}; transform it')
     known, arrays = semantic_map.label_set, dict[Column, NDArray[Any]]()
     spaces = []
     for number, space in enumerate(semantic_map.feature_spaces.values()):
@@ -222,10 +220,8 @@ def _split(part: str, values: Any, count: int) -> list[NDArray[Any]]:
         return [getattr(values, name) for name in _MEMBERSHIP]
     width = len(COLUMNS[part])
     if values.shape != ((count, width) if width > 1 else (count,)):
-        raise MapError(
-            f'dense.{part} has shape {values.shape}; it must have {width} value(s) for each of '
-            f'{count} points'
-        )
+        wanted = f'{width} value(s) for each of {count} points'
+        raise MapError(f'dense.{part} has shape {values.shape}; it must have {wanted}')
     return list(values.T) if width > 1 else [values]
 
 
@@ -240,7 +236,7 @@ def make_semantic_map(raw: RawMap) -> SemanticMap:
         header,
         SceneGraph(tuple(document.nodes), tuple(document.edges), header.frame_id),
         None if document.dense is None else _make_dense(document.dense, raw.arrays),
-        None if known is None else LabelSet.of_classes(known.name, known.classes),
+        None if known is None else LabelSet(known.name, tuple(known.classes)),
         spaces,
         raw.extras,
         raw.trajectory and replace(raw.trajectory, frame_id=header.frame_id),

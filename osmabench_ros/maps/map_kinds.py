@@ -40,10 +40,8 @@ from osmabench_ros.sequences.bags.bag import Bag, BagMessage
 def map_of_dsg_update(message: Any, topic: str, options: TopicOptions) -> SemanticMap:
     """Return the map of a full hydra_msgs/DsgUpdate; ContractError if it is none or partial."""
     if not message.full_update:
-        raise ContractError(
-            f'topic "{topic}": update {message.sequence_number} is partial; '
-            'let the method publish full updates'
-        )
+        what = f'topic "{topic}": update {message.sequence_number} is partial'
+        raise ContractError(f'{what}; let the method publish full updates')
     header = options.header(message.header)
     imported = ImportOptions(
         frame_id=header.frame_id,
@@ -120,10 +118,8 @@ def choose_map_topic(types: Mapping[str, str], wanted: str = '') -> str:
     if len(found) == 1:
         return found.pop()
     if not found:
-        raise ConfigError(
-            f'the bag has no topic of a type that holds maps ({", ".join(MAP_TYPES)}); '
-            f'it has {_format_topics(types)}'
-        )
+        problem = f'the bag has no topic of a type that holds maps ({", ".join(MAP_TYPES)})'
+        raise ConfigError(f'{problem}; it has {_format_topics(types)}')
     candidates = _format_topics({topic: maps[topic] for topic in found})
     raise ConfigError(f'several topics may be the map: {candidates}; choose one with --map-topic')
 
@@ -132,10 +128,8 @@ def _find_named(types: Mapping[str, str], wanted: str) -> str:
     topic = f'/{wanted.lstrip("/")}'
     choose(topic, types, ConfigError, f'the bag has no messages on "{topic}"')
     if types[topic] not in MAP_TYPES:
-        raise ConfigError(
-            f'topic "{topic}" holds {types[topic]}, which is not a map; '
-            f'maps are read from {", ".join(MAP_TYPES)}'
-        )
+        known = ', '.join(MAP_TYPES)
+        raise ConfigError(f'topic "{topic}" holds {types[topic]}, and maps are in {known}')
     return topic
 
 

@@ -22,7 +22,7 @@ from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
-from osmabench_ros.semantics.labels import LabelSet, Name, rows_by_id
+from osmabench_ros.semantics.labels import LabelSet, Name, group_rows_by_id
 from osmabench_ros.semantics.scene_graph import Count, Few, SceneGraph, SceneNode
 
 FORMAT: Final = 'osmabench.semantic_map/1'
@@ -250,7 +250,7 @@ def transform_map(semantic_map: SemanticMap, by: Similarity, frame_id: str) -> S
     bounds = _find_bounds(dense) if turned and dense is not None else {}
     graph, poses = semantic_map.graph, semantic_map.trajectory
     if poses is not None:
-        poses = dataclasses.replace(poses.transformed(by), frame_id=frame_id)
+        poses = dataclasses.replace(poses.transform(by), frame_id=frame_id)
     nodes = tuple(_transform_node(node, by, bounds.get(node.id)) for node in graph.nodes)
     return dataclasses.replace(
         semantic_map,
@@ -286,5 +286,5 @@ def _find_bounds(dense: DenseMap) -> Mapping[int, AxisAlignedBox]:
     """Return the boxes around the points of each node."""
     if dense.instances is None:
         return {}
-    rows = rows_by_id(dense.instances)
+    rows = group_rows_by_id(dense.instances)
     return {node: AxisAlignedBox.around(dense.points[own]) for node, own in rows.items()}

@@ -82,19 +82,15 @@ def records_of_message(message: Any) -> NDArray[Any]:
         kind = f'{order}{DATATYPES[field.datatype]}'
         end = field.offset + np.dtype(kind).itemsize * max(field.count, 1)
         if field.offset < 0 or end > message.point_step or field.name in kinds:
-            raise ContractError(
-                f'PointCloud2: field "{field.name}" ends at byte {end} of {message.point_step}, '
-                'or repeats'
-            )
+            place = f'ends at byte {end} of {message.point_step}, or repeats'
+            raise ContractError(f'PointCloud2: field "{field.name}" {place}')
         if field.count in (0, 1):
             kinds[field.name] = kind, field.offset
     raw = np.frombuffer(message.data, np.uint8)
     height, width, step = message.height, message.width, message.point_step
     if step < 1 or message.row_step < width * step or raw.size < height * message.row_step:
-        raise ContractError(
-            f'PointCloud2: {height} rows of {message.row_step} bytes, {width} points of {step} '
-            f'bytes a row, but data has {raw.size} bytes'
-        )
+        rows = f'{height} rows of {message.row_step} bytes, {width} points of {step} bytes a row'
+        raise ContractError(f'PointCloud2: {rows}, but data has {raw.size} bytes')
     layout: Any = {
         'names': list(kinds),
         'formats': [kind for kind, _ in kinds.values()],
@@ -224,10 +220,8 @@ def map_of_detections(message: Any, topic: str, options: TopicOptions) -> Semant
         where = f'{topic}" detection "{index}'
         own_frame = item.header.frame_id
         if own_frame and own_frame != frame_id:
-            raise ContractError(
-                f'topic "{topic}": detection {index} is in frame "{own_frame}", the message in '
-                f'"{frame_id}"; put all of them in one frame'
-            )
+            frames = f'in frame "{own_frame}", the message in "{frame_id}"'
+            raise ContractError(f'topic "{topic}": detection {index} is {frames}')
         detections.append(_read_detection(item, where))
     with errors_as(ContractError, f'topic "{topic}"', ValueError):
         nodes = nodes_of_detections(detections, options.label_set)
@@ -281,10 +275,8 @@ def map_of_point_cloud(message: Any, topic: str, options: TopicOptions) -> Seman
 def _number_classes(labels: NDArray[np.int32], topic: str) -> LabelSet:
     ids = [int(item) for item in np.unique(labels) if item != UNLABELLED]
     if ids and not 0 <= min(ids) <= max(ids) < UNLABELLED:
-        raise ContractError(
-            f'topic "{topic}": labels from {min(ids)} to {max(ids)} are not class ids in '
-            f'0 to {UNLABELLED - 1}'
-        )
+        what = f'labels from {min(ids)} to {max(ids)}'
+        raise ContractError(f'topic "{topic}": {what} are not in 0 to {UNLABELLED - 1}')
     return LabelSet('numbers', tuple(LabelClass(item, f'class {item}') for item in ids))
 
 

@@ -29,7 +29,7 @@ from osmabench_ros.base.reading import naming_errors, read_bytes, read_npy
 from osmabench_ros.base.strict import fault_text
 from osmabench_ros.errors import MapError, OsmabenchError, errors_as
 from osmabench_ros.geometry.point_files import read_ply, write_ply
-from osmabench_ros.geometry.stamped_trajectory import read_tum, tum_text
+from osmabench_ros.geometry.stamped_trajectory import format_tum, read_tum
 from osmabench_ros.maps.map_document import (
     CLOUD,
     COLUMNS,
@@ -68,7 +68,7 @@ def faults_of_content(raw: RawMap) -> Iterator[Fault]:
     """
     document = raw.document
     classes = [] if document.label_set is None else document.label_set.classes
-    known = _Known(
+    known = _Targets(
         {node.id for node in document.nodes},
         {item.id for item in classes},
         {space.name: space.rows for space in document.feature_spaces},
@@ -85,7 +85,7 @@ def faults_of_content(raw: RawMap) -> Iterator[Fault]:
 
 
 @dataclass(frozen=True)
-class _Known:
+class _Targets:
     """What references may lead to: ids of nodes and classes, and rows by feature space."""
 
     nodes: set[int]
@@ -116,7 +116,7 @@ def _find_repeated(values: Sequence[Any]) -> list[bool]:
     return [first[value] != i for i, value in enumerate(values)]
 
 
-def _check_document(document: MapDocument, known: _Known) -> Iterator[Fault]:
+def _check_document(document: MapDocument, known: _Targets) -> Iterator[Fault]:
     nodes, edges, spaces = document.nodes, document.edges, document.feature_spaces
     classes = [] if document.label_set is None else document.label_set.classes
     lists: dict[str, Sequence[Any]] = {
@@ -200,7 +200,7 @@ def _check_features(raw: RawMap) -> Iterator[Fault]:
             yield from _report(space.file, '', lengths, wrong, why)
 
 
-def _check_points(raw: RawMap, dense: DenseDocument, known: _Known) -> Iterator[Fault]:
+def _check_points(raw: RawMap, dense: DenseDocument, known: _Targets) -> Iterator[Fault]:
     classes, nodes = known.classes | {UNLABELLED}, known.nodes | {0}
     count = known.rows.get(dense.feature_space, 0)
     checks: dict[str, tuple[Callable[[NDArray[Any]], Any], str]] = {
@@ -219,7 +219,7 @@ def _check_points(raw: RawMap, dense: DenseDocument, known: _Known) -> Iterator[
             yield from _report(column.file, place, values, find_wrong(values), why)
 
 
-def _check_membership(raw: RawMap, known: _Known) -> Iterator[Fault]:
+def _check_membership(raw: RawMap, known: _Targets) -> Iterator[Fault]:
     nodes_column, starts_column, points_column = COLUMNS['membership']
     ids, starts, points = (raw.arrays[column] for column in COLUMNS['membership'])
     assert raw.document.dense is not None
@@ -368,7 +368,7 @@ def make_files(
     if raw.extras:
         yield EXTRAS, _write_json(EXTRAS, raw.extras)
     if raw.trajectory is not None:
-        yield TRAJECTORY, tum_text(raw.trajectory).encode()
+        yield TRAJECTORY, format_tum(raw.trajectory).encode()
 
 
 def _write_to_memory(write: Callable[[IO[bytes]], None]) -> memoryview:

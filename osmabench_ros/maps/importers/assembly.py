@@ -107,10 +107,8 @@ class MapBuilder:
             raise MapError(f'{self.method.name}: points of shape {points.shape}, expected (N, 3)')
         for column in columns:
             if column is not None and len(column) != len(points):
-                raise MapError(
-                    f'{self.method.name}: {len(points)} points, but values for {len(column)}; '
-                    'give the files of one map'
-                )
+                text = f'{len(points)} points, but values for {len(column)}'
+                raise MapError(f'{self.method.name}: {text}; give the files of one map')
         keep = np.isfinite(points).all(axis=1)
         self._dropped += int((~keep).sum())
         kept = [None if column is None else column[keep] for column in columns]

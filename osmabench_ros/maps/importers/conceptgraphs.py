@@ -142,10 +142,8 @@ def _describe(
     """Give objects the tags and captions of the scene graph."""
     known = {item.source_id for item in objects}
     if strange := [source_id for source_id in described if source_id not in known]:
-        raise MapError(
-            f'{path} names object {strange[0]}, but the map has {len(objects)} objects; '
-            'graph and map belong to different runs'
-        )
+        text = f'{path} names object {strange[0]}, but the map has {len(objects)} objects'
+        raise MapError(f'{text}; they are of different runs')
     for item in objects if described else ():
         node = described.get(item.source_id)
         item.attributes[IN_SCENE_GRAPH] = node is not None

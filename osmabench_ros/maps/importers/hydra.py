@@ -27,7 +27,7 @@ from osmabench_ros.maps.importers.assembly import (
 from osmabench_ros.maps.importers.point_maps import find_smallest_masks, make_membership
 from osmabench_ros.maps.importers.source_files import find_file, hash_files, require, scale_colors
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from osmabench_ros.semantics.labels import UNLABELLED, rows_by_id
+from osmabench_ros.semantics.labels import UNLABELLED, group_rows_by_id
 from osmabench_ros.semantics.scene_graph import NodeKind
 
 METHOD = Method('hydra', World.Z_UP, {'clip': Encoder('ViT-L-14', 'openai')})
@@ -126,7 +126,7 @@ def _add_mesh(
     rows = {i + 1: mask + len(own.points) for i, mask in enumerate(masks)}
     rows = {node: rows[node] for node in rows if len(mesh['connections'][node - 1])}
     assert own.instances is not None
-    for node, mine in rows_by_id(own.instances).items():
+    for node, mine in group_rows_by_id(own.instances).items():
         rows[node] = np.concatenate([mine, rows.get(node, np.zeros(0, np.int64))])
     nodes = sorted(rows)
     return DenseMap(

@@ -58,9 +58,7 @@ def import_openlex3d(path: Path, options: ImportOptions) -> SemanticMap:
     rows = np.maximum(index.astype(np.int64), -1)
     count = len(embeddings)
     if rows.max(initial=-1) >= count:
-        raise MapError(
-            f'{index_file} refers to row {rows.max()}, {embedding_file} has {count} rows'
-        )
+        raise MapError(f'{index_file} refers to row {rows.max()} of {count} of {embedding_file}')
     digest = hash_files(cloud, index_file, embedding_file)
     if count == len(points) and np.array_equal(rows, np.arange(count)):
         return build_point_map(
@@ -87,10 +85,7 @@ def import_openmask3d(path: Path, options: ImportOptions) -> SemanticMap:
     masks = source.check_numbers(load_torch(mask_file), str(mask_file))
     points, colors = source.read_points(cloud)
     if masks.ndim != 2 or len(masks) != len(points):
-        raise MapError(
-            f'{mask_file} holds masks {masks.shape}, {cloud} has {len(points)} points; '
-            'give the point cloud that the masks were computed on'
-        )
+        raise MapError(f'{mask_file} holds masks {masks.shape}, {cloud} {len(points)} points')
     check_node_count(masks.shape[1], mask_file)
     indices = [np.flatnonzero(masks[:, i] > 0.5) for i in range(masks.shape[1])]
     vectors = None if feature_file is None else read_npy(feature_file, MapError)
@@ -108,10 +103,8 @@ def import_ovo(path: Path, options: ImportOptions) -> SemanticMap:
     """
     file = source.find_file(path, ('ovo_map.ckpt',), 'OVO map')
     data = load_torch(file)
-    geometry, semantics = (
-        _read_part(data, 'map_params', file),
-        _read_part(data, 'ovo_map_params', file),
-    )
+    geometry = _read_part(data, 'map_params', file)
+    semantics = _read_part(data, 'ovo_map_params', file)
     points = source.check_numbers(geometry.get('xyz'), f'{file}: the tensor "xyz"')
     owners = source.check_numbers(geometry.get('obj_ids'), f'{file}: the tensor "obj_ids"').ravel()
     if len(owners) != len(points):

@@ -51,10 +51,8 @@ def import_bbq(path: Path, options: ImportOptions) -> SemanticMap:
 
     def describe(node: Any) -> None:
         if not 0 <= node['id'] < len(objects):
-            raise MapError(
-                f'{captions}: a node has id {node["id"]}, but the map has {len(objects)} objects; '
-                'nodes and objects belong to different runs'
-            )
+            text = f'a node has id {node["id"]}, but the map has {len(objects)} objects'
+            raise MapError(f'{captions}: {text}; they are of different runs')
         objects[node['id']].captions = [str(node.get('description') or '')]
 
     if captions:

@@ -22,7 +22,7 @@ from osmabench_ros.maps.importers.assembly import Encoder, MapBuilder, Method, c
 from osmabench_ros.maps.importers.source_files import find_file, hash_files, require, scale_colors
 from osmabench_ros.maps.pickles import load_torch
 from osmabench_ros.maps.semantic_map import DenseMap, Membership, SemanticMap
-from osmabench_ros.semantics.labels import UNLABELLED, rows_by_id
+from osmabench_ros.semantics.labels import UNLABELLED, group_rows_by_id
 from osmabench_ros.semantics.scene_graph import SceneNode
 
 OPENSCENE = Method(
@@ -143,7 +143,7 @@ def find_smallest_masks(masks: Sequence[NDArray[np.integer]], count: int) -> NDA
 
 def split_by_value(values: NDArray[np.integer], wanted: Sequence[int]) -> list[NDArray[np.int64]]:
     """Return for each wanted value its indices, ascending."""
-    rows, none = rows_by_id(values), np.zeros(0, np.int64)
+    rows, none = group_rows_by_id(values), np.zeros(0, np.int64)
     return [rows.get(value, none) for value in wanted]
 
 
@@ -205,10 +205,7 @@ def read_dataset(path: Path, key: str) -> NDArray[Any]:
             raise MapError(f'{path}: "{key}" is missing, or a link; store the data itself')
         dataset = file[key]
         if dataset.is_virtual or dataset.external:
-            raise MapError(
-                f'{path}: the data of "{key}" are in other files, which are not read; copy '
-                'them into this one'
-            )
+            raise MapError(f'{path}: the data of "{key}" are in other files; copy them into it')
         if dataset.dtype.kind not in 'biuf':
             raise MapError(f'{path}: "{key}" holds {dataset.dtype}, not numbers')
         return np.asarray(dataset[:])
@@ -265,7 +262,7 @@ def import_openscene(path: Path, options: ImportOptions) -> SemanticMap:
     points, colors = source.read_points(cloud) if cloud.suffix == '.ply' else _read_scene(cloud)
     if len(features) != len(points):
         raise MapError(
-            f'{predictions} has features {features.shape}, {cloud} has {len(points)} points'
+            f'{predictions} has features {features.shape}, {cloud} {len(points)} points'
         )
     digest = source.hash_files(predictions, cloud)
     return build_point_map(OPENSCENE, options, points, colors, features, source_sha256=digest)
@@ -281,8 +278,7 @@ def _read_fused(path: Path) -> NDArray[Any]:
         raise MapError(f'{path} does not hold "feat" and "mask_full"') from error
     if features.ndim != 2 or mask.ndim != 1 or mask.sum() != len(features):
         raise MapError(
-            f'{path}: "mask_full" {mask.shape} marks {mask.sum()} points, '
-            f'"feat" is {features.shape}'
+            f'{path}: "mask_full" marks {mask.sum()} points, "feat" is {features.shape}'
         )
     whole = np.zeros((len(mask), features.shape[1]), features.dtype)
     whole[mask] = features

@@ -18,7 +18,7 @@ from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers import source_files as source
 from osmabench_ros.maps.importers.assembly import MapBuilder, Method, check_node_count
 from osmabench_ros.maps.semantic_map import CHANNELS, DenseMap, SemanticMap
-from osmabench_ros.semantics.labels import UNLABELLED, LabelSet, rows_by_id
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet, group_rows_by_id
 from osmabench_ros.semantics.scene_graph import SceneNode, ScoredLabel
 
 
@@ -112,10 +112,8 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     label_set = options.label_set if class_file is None else read_label_set(class_file)
     if labels is not None:
         if label_set is None:
-            raise MapError(
-                f'{file} has labels, but their meaning is unknown; give a label set, or put '
-                f'{_CLASS_FILES[0]} next to it'
-            )
+            remedy = f'give a label set, or put {_CLASS_FILES[0]} next to it'
+            raise MapError(f'{file} has labels, but their meaning is unknown; {remedy}')
         labels = check_ids(labels, f'{file}: a label')
         labels = np.where(labels == -1, UNLABELLED, labels)
         labels = mark_unlabelled(labels, label_set)
@@ -170,7 +168,7 @@ def nodes_of_instances(dense: DenseMap, label_set: LabelSet | None) -> tuple[Sce
     """Return one node per instance, with the box of its points and their majority label."""
     if dense.instances is None:
         return ()
-    rows = rows_by_id(dense.instances)
+    rows = group_rows_by_id(dense.instances)
     check_node_count(len(rows), METHOD.name)
     nodes = []
     for instance, members in rows.items():

@@ -44,7 +44,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     )
     if poses is None:
         return made
-    moved = read_tum(poses).transformed(builder.into_map)
+    moved = read_tum(poses).transform(builder.into_map)
     moved = replace(moved, frame_id=options.frame_id, child_frame_id=CAMERA_FRAME)
     remark = _describe_rest(graph, len(moved)) if graph else ''
     return replace(made, header=replace(made.header, remark=remark), trajectory=moved)

@@ -92,10 +92,7 @@ def find_any_file(
         )
         if len(found) > 1:
             names = ', '.join(file.name for file in found[:5])
-            raise MapError(
-                f'{path} has more than one {what} ({names}); give the folder of one run, '
-                'or the file itself'
-            )
+            raise MapError(f'{path} has more than one {what} ({names}); give the file itself')
         if found:
             return found[0]
     return None
