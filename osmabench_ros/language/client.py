@@ -164,7 +164,7 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True)
-class ParsedReply(Generic[T]):
+class Outcome(Generic[T]):
     """A parsed reply, or why there is none."""
 
     value: T | None = None
@@ -311,7 +311,7 @@ class ModelClient:
         *,
         progress: Progress = silent,
         what: str = 'replies',
-    ) -> list[ParsedReply[T]]:
+    ) -> list[Outcome[T]]:
         """Return an outcome for each request, in order; a failure is an outcome, not an end.
 
         There is one parser for all requests, or one for each.
@@ -320,7 +320,7 @@ class ModelClient:
         not sent, and their outcome says so.
         """
         parsers = [parse] * len(requests) if callable(parse) else parse
-        futures: list[Future[ParsedReply[T]]] = [Future() for _ in requests]
+        futures: list[Future[Outcome[T]]] = [Future() for _ in requests]
         todo = iter(list(zip(futures, requests, parsers, strict=True)))
 
         def work() -> None:
@@ -346,16 +346,14 @@ class ModelClient:
             raise
         return [future.result() for future in futures]
 
-    def _fill(
-        self, future: Future[ParsedReply[T]], request: ModelRequest, parse: Parser[T]
-    ) -> None:
+    def _fill(self, future: Future[Outcome[T]], request: ModelRequest, parse: Parser[T]) -> None:
         try:
             if not self._interrupted:
-                future.set_result(ParsedReply(value=self.ask(request, parse)))
+                future.set_result(Outcome(value=self.ask(request, parse)))
         except LanguageModelError as error:
             if not isinstance(error, (BudgetExceededError, RefusalError, NotAskedError)):
                 _show(str(error))
-            future.set_result(ParsedReply(error=error))
+            future.set_result(Outcome(error=error))
         except BaseException as error:
             future.set_exception(error)
 

@@ -268,8 +268,8 @@ def map_of_graph(message: Any, graph: SceneGraph, options: TopicOptions) -> Sema
         options.label_set.check(np.array(ids), 'objects')
     elif set(ids) != {UNLABELLED}:
         raise ContractError(
-            'objects have class ids, but nothing says what they mean; publish label_info, or '
-            'give --labels to bag evaluate'
+            'objects have class ids of unknown meaning; publish label_info, or give --labels to '
+            'bag evaluate'
         )
     header = options.header(message.header)
     method = message.method or options.method or message.participant or 'unknown'

@@ -89,8 +89,8 @@ def records_of_message(message: Any) -> NDArray[Any]:
     raw = np.frombuffer(message.data, np.uint8)
     height, width, step = message.height, message.width, message.point_step
     if step < 1 or message.row_step < width * step or raw.size < height * message.row_step:
-        rows = f'{height} rows of {message.row_step} bytes, {width} points of {step} bytes a row'
-        raise ContractError(f'PointCloud2: {rows}, but data has {raw.size} bytes')
+        claimed = f'{height} rows of {message.row_step} bytes, {width} points of {step} bytes'
+        raise ContractError(f'PointCloud2: {claimed}, but data has {raw.size} bytes')
     layout: Any = {
         'names': list(kinds),
         'formats': [kind for kind, _ in kinds.values()],
@@ -117,13 +117,8 @@ def dense_of_records(records: NDArray[Any]) -> tuple[DenseMap, int]:
         labels[labels < 0] = UNLABELLED
     if instances is not None:
         instances = np.maximum(check_ids(instances, 'PointCloud2: a value of "instance"'), 0)
-    dense = DenseMap(
-        points[keep],
-        None if color is None else _unpack_colors(color),
-        labels,
-        instances,
-    )
-    return dense, int((~keep).sum())
+    colors = None if color is None else _unpack_colors(color)
+    return DenseMap(points[keep], colors, labels, instances), int((~keep).sum())
 
 
 def _unpack_colors(values: NDArray[Any]) -> NDArray[np.uint8]:
@@ -200,9 +195,9 @@ def _read_labels(
         name, class_id = normalised_name(given), UNLABELLED
         if given.isascii() and given.isdigit():
             found = label_set.by_id.get(int(given)) if label_set else None
-            name, class_id = (
-                (found.name, found.id) if found else (f'class {int(given)}', UNLABELLED)
-            )
+            name, class_id = f'class {int(given)}', UNLABELLED
+            if found:
+                name, class_id = found.name, found.id
         elif label_set is not None:
             class_id = label_set.id_of(name)
         if name:

@@ -17,7 +17,7 @@ from osmabench_ros.errors import (
 from osmabench_ros.language.client import (
     Account,
     ModelClient,
-    ParsedReply,
+    Outcome,
     ResponseCache,
     RetryPolicy,
     raise_if_incomplete,
@@ -237,9 +237,9 @@ def test_no_key_and_no_prompt_reach_the_cache(server, tmp_path, monkeypatch):
 
 
 def test_what_is_missing_is_counted_by_reason_and_refusals_are_not_missing():
-    fine, refused = ParsedReply(value=1), ParsedReply(error=RefusalError('no'))
+    fine, refused = Outcome(value=1), Outcome(error=RefusalError('no'))
     raise_if_incomplete([fine.failure, refused.failure], 'questions')
-    down = ParsedReply(error=LanguageModelError('long story', reason='down')).failure
+    down = Outcome(error=LanguageModelError('long story', reason='down')).failure
     reported = r'3 of 4 questions unanswered: down \(2\), up \(1\); the replies so far are kept'
     with pytest.raises(IncompleteError, match=reported):
         raise_if_incomplete([down, 'up', '', down], 'questions')

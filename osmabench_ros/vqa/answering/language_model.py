@@ -13,7 +13,7 @@ from pydantic import Field
 
 from osmabench_ros.base.progress import Progress, share, silent
 from osmabench_ros.base.strict import Strict, validated
-from osmabench_ros.language.client import ParsedReply, Parser, raise_if_incomplete
+from osmabench_ros.language.client import Outcome, Parser, raise_if_incomplete
 from osmabench_ros.language.model import (
     ImagePart,
     ModelRequest,
@@ -200,7 +200,7 @@ class _Talk:
         offered = tools.declared[-1:] if is_last else tools.declared
         return replace(self.first, tools=offered, turns=tuple(self.turns))
 
-    def take(self, outcome: ParsedReply[GivenAnswers | ToolReply], tools: Tools | None) -> None:
+    def take(self, outcome: Outcome[GivenAnswers | ToolReply], tools: Tools | None) -> None:
         """Serve the calls of a reply, or end with its answers."""
         reply = outcome.value
         if reply is None:
