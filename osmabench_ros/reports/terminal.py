@@ -251,7 +251,7 @@ def print_recording(report: RecordingReport, directory: Path) -> None:
     console.print(report.summary(), highlight=False, soft_wrap=True)
 
 
-MAX_METRICS = 6
+MAX_METRICS = 5
 """Of a table of accuracies, so that it fits into a terminal."""
 
 

@@ -20,10 +20,13 @@ from osmabench_ros.vqa.answering.answerer import Accountable, Answerer
 from osmabench_ros.vqa.answering.baselines import (
     constant,
     ground_truth_map,
+    keep_inventory,
     most_frequent,
+    permute_names,
     question_only,
     with_random_labels,
 )
+from osmabench_ros.vqa.answering.learned_text import answer_from_text
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.grading import TYPES_WITH_PARTS
 from osmabench_ros.vqa.graph_index import Embedder
@@ -52,8 +55,17 @@ class QuestionedMap:
     ) -> QuestionedMap:
         """Return the map of a scene; answering and judging share the embedder."""
         rules, equality = RuleAnswerer(embedder), DeterministicJudge(embedder)
-        return cls(semantic_map, reference_maps(truth), rules, equality, embedder)
+        references = reference_maps(truth)
+        perfect = references['ceiling_ground_truth']
+        floors = {
+            f'{FLOOR}inventory': keep_inventory(perfect),
+            f'{FLOOR}permuted_names': permute_names(perfect),
+        }
+        return cls(semantic_map, {**floors, **references}, rules, equality, embedder)
 
+
+FLOOR = 'floor_'
+"""Prefix of the accuracies of answers that know nothing of places: the best is what to exceed."""
 
 UNSEEABLE = ('material',)
 """Attributes that the ground truth knows from the data set, and no camera can see."""
@@ -168,6 +180,7 @@ def scored(
     `accuracy_colors`, `accuracy_materials` and `accuracy_rest`, over exact questions that rest on
     a colour, on a material, or on neither, and `score`, the mean share that is right of answers
     with parts, where there are any. Further answerers are asked for one more metric each.
+    Where there are floors, `accuracy_above_floor` is (accuracy - best) / (1 - best).
     Categories that the map holds nothing for are wrong; those in `excluded` are not scored.
     """
     left_out = find_unserved_categories(asked.semantic_map, questions)
@@ -187,7 +200,22 @@ def scored(
     for metric, given in others:
         judged = judge_all(questions, given, asked.equality)
         found += rows(metric, verdicts=judged, answered_too=False)
-    return found
+    return [*found, *_rescale_above_floor(found)]
+
+
+def _rescale_above_floor(found: Sequence[MetricRecord]) -> Iterator[MetricRecord]:
+    """Yield the accuracy on a scale from the best floor, 0, to all right, 1."""
+    overall = {item.metric: item for item in found if not item.class_name}
+    floors = [item.value for name, item in overall.items() if name.startswith(FLOOR)]
+    best = max((value for value in floors if value is not None), default=1.0)
+    if best < 1:
+        own = overall['accuracy']
+        value, low, high = (
+            None if number is None else (number - best) / (1 - best)
+            for number in (own.value, own.low, own.high)
+        )
+        name = 'accuracy_above_floor'
+        yield MetricRecord(own.suite, own.mode, name, value=value, low=low, high=high, n=own.n)
 
 
 def _partial_credit(
@@ -253,12 +281,18 @@ def _share(suite: str, metric: str, part: int, whole: int) -> MetricRecord:
 def baseline_answers(questions: Sequence[Question]) -> list[tuple[str, list[Answer]]]:
     """Return the name of each baseline's metric with its answers."""
     choices = any(item.options for item in questions)
+    learned = answer_from_text(questions)
     return [
         *([('baseline_first_option', constant(questions, 'A'))] if choices else []),
         ('baseline_always_yes', constant(questions, 'yes')),
         ('baseline_always_no', constant(questions, 'no')),
         ('baseline_most_frequent', most_frequent(questions)),
         ('baseline_question_only', question_only(questions)),
+        *(
+            [(f'{FLOOR}learned_text', learned)]
+            if any(x.value is not None for x in learned)
+            else []
+        ),
     ]
 
 

@@ -72,11 +72,17 @@ def test_not_applicable_is_a_dash_and_never_a_zero(runs: list[Run]):
 
 
 def test_answers_no_better_than_constant_ones_are_marked(runs: list[Run]):
-    high = with_values(runs[0], accuracy=0.5, baseline_most_frequent=0.4)
-    low = with_values(runs[1], accuracy=0.4, baseline_most_frequent=0.4)
+    floors = {'baseline_most_frequent': 0.4, 'accuracy_above_floor': 0.1}
+    high = with_values(runs[0], accuracy=0.5, **floors)
+    low = with_values(runs[1], accuracy=0.4, **floors)
+    blind = with_values(runs[0], accuracy=0.5, **{**floors, 'accuracy_above_floor': 0.0})
     columns, rows = build_headline_table([high, low])
     vqa = [column.title for column in columns].index('VQA')
     assert [cells[vqa].warning for _, cells in rows] == ['', 'not above constant']
+    _, [(_, cells)] = build_headline_table([blind])
+    assert cells[vqa].warning == 'not above floor'
+    assert columns[vqa + 1].title == 'VQA above floor'
+    assert cells[vqa + 1].text == '0.0'
 
 
 def test_failed_runs_have_no_cells(runs: list[Run]):

@@ -97,9 +97,9 @@ def test_every_category_has_its_records(result):
     overall_only = ('accuracy_served', 'accuracy_macro')
     metrics = Counter(r.class_name for r in result.records if r.metric not in overall_only)
     assert set(metrics) == {'', *(q.category for q in QUESTIONS)}
-    # Overall, colours, materials and the rest are told apart too.
-    assert metrics.pop('') == 8 + 3
-    assert set(metrics.values()) == {8}
+    # Overall, colours, materials and the rest too, and the accuracy above the floor.
+    assert metrics.pop('') == 9 + 3 + 1
+    assert set(metrics.values()) == {9}
 
 
 def test_no_category_is_given_away_by_its_wording():

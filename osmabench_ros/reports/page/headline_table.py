@@ -67,20 +67,22 @@ def build_headline_table(
         absent = _MISSING if run.report.error else _NO_VALUE
         found = [cells.get((run.plan.identity.run_id, item.title), absent) for item in columns]
         for place, item in enumerate(columns):
-            if item.metric == 'accuracy' and _is_no_better_than_constant(run, item):
-                found[place] = replace(found[place], warning='not above constant')
+            if item.metric == 'accuracy':
+                found[place] = replace(found[place], warning=_find_unbeaten_floor(run, item))
         rows.append((run, [] if run.failed else found))
     return columns, rows
 
 
-def _is_no_better_than_constant(run: Run, headline: Headline) -> bool:
-    """Return whether a map answers no better than the most frequent answer without a map."""
-    own, constant = (
-        run.records.get((headline.suite, headline.mode, metric, ''))
-        for metric in (headline.metric, 'baseline_most_frequent')
+def _find_unbeaten_floor(run: Run, headline: Headline) -> str:
+    """Return which answers without a map are as good as the answers from the map."""
+    own, constant, above = (
+        None if item is None else item.value
+        for metric in (headline.metric, 'baseline_most_frequent', 'accuracy_above_floor')
+        for item in (run.records.get((headline.suite, headline.mode, metric, '')),)
     )
-    values = [item.value for item in (own, constant) if item and item.value is not None]
-    return len(values) == 2 and values[0] <= values[1]
+    if own is not None and constant is not None and own <= constant:
+        return 'not above constant'
+    return 'not above floor' if above is not None and above <= 0 else ''
 
 
 def build_summary_table(runs: Sequence[Run]) -> list[tuple[str, str, int, list[Cell]]]:

@@ -14,7 +14,13 @@ import numpy as np
 
 from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, SceneGraph, ScoredLabel
+from osmabench_ros.semantics.scene_graph import (
+    THINGS,
+    NodeKind,
+    SceneGraph,
+    SceneNode,
+    ScoredLabel,
+)
 from osmabench_ros.vqa.questions import LETTERS, Answer, AnswerType, AnswerValue, Question
 
 FOLDS = 10
@@ -51,7 +57,7 @@ def question_only(questions: Sequence[Question]) -> list[Answer]:
     """Answer from the wording only, by naive Bayes over words, learnt on other questions."""
     folds = _folds(questions)
     features = {question.id: _features(question.text) for question in questions}
-    models = {kind: _WordModel() for kind in AnswerType}
+    models = {kind: WordModel() for kind in AnswerType}
     for question in questions:
         models[question.answer_type].learn(question.answer, features[question.id], 1)
     answers: dict[str, AnswerValue | None] = {}
@@ -74,7 +80,7 @@ def _folds(questions: Sequence[Question]) -> list[str]:
     return [str(int(digest[:8], 16) % FOLDS) for digest in digests]
 
 
-class _WordModel:
+class WordModel:
     """Multinomial naive Bayes with add-one smoothing over the words and word pairs of a text."""
 
     def __init__(self) -> None:
@@ -138,6 +144,26 @@ def ground_truth_map(
     edges = tuple(edge for edge in graph.edges if {edge.source, edge.target} <= kept)
     header = MapHeader(Provenance('ground truth'), frame_id=graph.frame_id)
     return SemanticMap(header, SceneGraph(nodes, edges, graph.frame_id), label_set=label_set)
+
+
+def permute_names(semantic_map: SemanticMap) -> SemanticMap:
+    """Return a map with labels and attributes permuted among its objects."""
+    graph = semantic_map.graph
+    objects = [node for node in graph.nodes if node.kind is NodeKind.OBJECT]
+    order = np.random.default_rng(0).permutation(len(objects))
+    given = {node.id: objects[other] for node, other in zip(objects, order, strict=True)}
+    nodes = tuple(
+        replace(node, labels=other.labels, attributes=other.attributes)
+        for node in graph.nodes
+        for other in (given.get(node.id, node),)
+    )
+    return replace(semantic_map, graph=replace(graph, nodes=nodes))
+
+
+def keep_inventory(semantic_map: SemanticMap) -> SemanticMap:
+    """Return a map of only the labels of its objects: which there are, and how many."""
+    nodes = tuple(SceneNode(node.id, node.kind, node.labels) for node in semantic_map.graph.nodes)
+    return replace(semantic_map, graph=SceneGraph(nodes), dense=None)
 
 
 def with_random_labels(semantic_map: SemanticMap, label_set: LabelSet) -> SemanticMap:

@@ -1,0 +1,39 @@
+"""Learn how exact questions are answered in apartments that no run uses.
+
+    python benchmarks/learn_answers.py osmabench_ros/vqa/answering/answers_of_other_scenes.json
+
+The floor "learned text" of question accuracy rests on this table. Make it again after a change of
+the questions or the apartment.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from osmabench_ros.base.files import write_text
+from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.vqa.answering.learned_text import collect_answers
+from osmabench_ros.vqa.exact.generation import generate_questions
+from osmabench_ros.vqa.questions import Question
+
+SEEDS = range(1000, 1016)
+"""Seeds from 1000 on are for learning; runs use lower ones."""
+
+
+def ask_about_apartment(seed: int) -> Iterator[Question]:
+    """Yield the exact questions about all objects of an apartment."""
+    scene = load_scene('apartment', seed=seed)
+    graph = build_ground_truth_graph(scene)
+    yield from generate_questions(
+        graph, list(graph.by_id), scene=scene.name, seed=seed, label_set=scene.label_set
+    )
+
+
+if __name__ == '__main__':
+    table = collect_answers(item for seed in SEEDS for item in ask_about_apartment(seed))
+    lines = (f'{json.dumps(kind)}: {json.dumps(table[kind], sort_keys=True)}' for kind in table)
+    write_text(Path(sys.argv[1]), '{\n' + ',\n'.join(sorted(lines)) + '\n}\n')
