@@ -129,7 +129,7 @@ def compare(
         claim_folder(out)
     thresholds = [changes.Threshold.parse(text) for text in worse or ()]
     renamed = dict(pair_of(text, '=', '--mapper', 'OLD=NEW') for text in mapper or ())
-    found = changes.compare_results(*map(changes.read_records, (before, after)), renamed=renamed)
+    found = changes.compare_reports(*map(changes.read_reports, (before, after)), renamed=renamed)
     faults = changes.list_broken(found, thresholds)
     page = None
     if out is not None:

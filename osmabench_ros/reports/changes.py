@@ -22,7 +22,13 @@ from osmabench_ros.reports.tidy import METRIC, list_distinct
 from osmabench_ros.runs.evaluate.evaluation import REPORT
 from osmabench_ros.runs.identity import Seeds, is_run_name
 from osmabench_ros.runs.matrix_on_disk import RunState, matrices_at
-from osmabench_ros.runs.report_model import MatrixReport, Record, RunReport, Status
+from osmabench_ros.runs.report_model import (
+    MatrixReport,
+    Record,
+    RunReport,
+    Status,
+    check_alike,
+)
 from osmabench_ros.runs.run_manifest import MANIFEST
 
 _CHANGED = ['mapper', 'condition', *METRIC]
@@ -161,8 +167,8 @@ class Threshold:
         )
 
 
-def read_records(path: Path) -> tuple[Record, ...]:
-    """Return the records of the complete runs of a result.
+def read_reports(path: Path) -> tuple[RunReport, ...]:
+    """Return the reports of the complete runs of a result.
 
     Parameters
     ----------
@@ -183,16 +189,29 @@ def read_records(path: Path) -> tuple[Record, ...]:
             for run in matrix.runs()
             if run.state is RunState.DONE
         )
-        return _read_records(report for report in found if report is not None)
+        return _select_complete(report for report in found if report is not None)
     file = path / REPORT if path.is_dir() else path
     if 'runs' in read_json(file):
-        return _read_records(read_model(MatrixReport, file).runs)
-    return _read_records([read_model(RunReport, file)])
+        return _select_complete(read_model(MatrixReport, file).runs)
+    return _select_complete([read_model(RunReport, file)])
 
 
-def _read_records(reports: Iterable[RunReport]) -> tuple[Record, ...]:
-    complete = (report for report in reports if report.status is Status.COMPLETE)
-    return tuple(record for report in complete for record in report.metrics)
+def _select_complete(reports: Iterable[RunReport]) -> tuple[RunReport, ...]:
+    return tuple(report for report in reports if report.status is Status.COMPLETE)
+
+
+def compare_reports(
+    before: Sequence[RunReport],
+    after: Sequence[RunReport],
+    *,
+    renamed: Mapping[str, str] | None = None,
+) -> ResultChanges:
+    """As `compare_results`; raises RunError also for runs that `check_alike` refuses."""
+    check_alike([*before, *after])
+    first, second = (
+        [record for report in reports for record in report.metrics] for reports in (before, after)
+    )
+    return compare_results(first, second, renamed=renamed)
 
 
 def compare_results(

@@ -28,7 +28,14 @@ from osmabench_ros.runs.evaluate.over_time import collect_judged_records
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import COVERAGE_FILE
-from osmabench_ros.runs.report_model import MATRIX_SCHEMA, MatrixReport, Record, RunReport, Status
+from osmabench_ros.runs.report_model import (
+    MATRIX_SCHEMA,
+    MatrixReport,
+    Record,
+    RunReport,
+    Status,
+    check_alike,
+)
 from osmabench_ros.vqa.exact.generation import uneven_mix
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Question
@@ -119,6 +126,7 @@ def _make_matrix_report(
     judged: Sequence[Record],
     origin: Origin,
 ) -> MatrixReport:
+    check_alike(runs)
     may_be_partial = {plan.identity.run_id for plan in plans if plan.mapper.allow_partial}
     partial = {run.run_id for run in runs if not run.map_complete} - may_be_partial
     faults = (report_model.partial_fault(x.run_id) for x in runs if x.run_id in partial)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 from itertools import permutations
 from typing import Any
@@ -95,6 +95,29 @@ class RunReport(Strict):
     def check_requirements(self) -> None:
         """Raise RequirementError if a requirement does not hold."""
         _raise_for(self.failed_requirements)
+
+
+_MAY_DIFFER = frozenset({'map', 'questions'})
+"""Hashes that may differ between compared runs; of questions there is one for each suite."""
+
+
+def check_alike(reports: Iterable[RunReport]) -> None:
+    """Raise RunError if runs in one scene and path differ by hash in their inputs, and name these.
+
+    They are the ground truth, and the questions, gate and settings of suites that both have.
+    """
+    seen: dict[tuple[object, ...], RunReport] = {}
+    for report in reports:
+        for item in report.metrics[:1]:
+            place = item.dataset, item.scene, item.seed, item.path_seed, item.simulator
+            for name in sorted(report.hashes.keys() - _MAY_DIFFER):
+                other = seen.setdefault((*place, name), report)
+                before, after = other.hashes[name], report.hashes[name]
+                if before != after:
+                    raise RunError(
+                        f'{other.run_id} and {report.run_id} cannot be compared: they differ in '
+                        f'{name} ({before[:8]} and {after[:8]}). Score both by the same'
+                    )
 
 
 ACCURACIES = ('accuracy', 'accuracy_served')

@@ -27,6 +27,7 @@ from osmabench_ros.runs.host import describe_surroundings
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import RunReport, for_run, without_classes
 from osmabench_ros.suites.suite import PreparesQuestions
+from osmabench_ros.vqa.exact.generation import GENERATOR, SUITE
 
 MANIFEST = 'manifest.json'
 PAGES = 'report_pages'
@@ -119,7 +120,7 @@ def describe_shared(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
         'schema_name': SHARED_SCHEMA,
         'config': inputs.without_home(found),
         'inputs': inputs.collect_shared_inputs(plan, scene_digest),
-        'versions': {'osmabench_ros': version()},
+        'versions': {'osmabench_ros': version(), SUITE: GENERATOR},
     }
 
 
@@ -171,7 +172,10 @@ def _list_values(manifest: Mapping[str, Any]) -> dict[str, Any]:
         **_list_keys(manifest['config']),
         # The files that runs share have a manifest too.
         **{name: digest for name, digest in digests if not name.startswith(_SHARED_INPUT)},
-        'version of osmabench_ros': manifest['versions']['osmabench_ros'],
+        **{
+            f'version of {name}': manifest['versions'].get(name, ABSENT)
+            for name in ('osmabench_ros', SUITE)
+        },
     }
 
 

@@ -17,7 +17,7 @@ from osmabench_ros.reports.changes import (
     Threshold,
     compare_results,
     list_broken,
-    read_records,
+    read_reports,
 )
 from osmabench_ros.runs.report_model import MatrixReport, Record, RunReport, Status
 
@@ -211,6 +211,6 @@ def test_the_page_says_what_got_better_and_worse(tmp_path: Path) -> None:
 
 def test_runs_that_did_not_complete_have_no_figures(tmp_path: Path) -> None:
     folder = result(tmp_path / 'a', scenes(AFTER), Status.INCOMPLETE)
-    assert read_records(folder) == ()
+    assert read_reports(folder) == ()
     with pytest.raises(RunError, match='nowhere'):
-        read_records(tmp_path / 'nowhere')
+        read_reports(tmp_path / 'nowhere')

@@ -169,6 +169,14 @@ def test_another_scene_and_another_version_are_refused(done, monkeypatch):
     assert 'scene d.s.0: 11111111 -> 22222222; version of osmabench_ros: ' in str(caught.value)
 
 
+def test_another_version_of_exact_questions_is_refused(done, monkeypatch):
+    monkeypatch.setattr(module, 'GENERATOR', 'exact/99')
+    with pytest.raises(
+        RunError, match=r'version of exact_questions: exact/\d+ -> exact/99\. Start'
+    ):
+        find_growth(planned(done), digest_of)
+
+
 def test_of_many_differences_the_first_are_named(done):
     camera = {'width': 64, 'height': 48, 'hfov_deg': 80, 'near_m': 0.1, 'far_m': 20}
     plans = planned(done, camera=camera, robot={'radius_m': 0.1})

@@ -18,7 +18,7 @@ from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import SceneGraph
-from osmabench_ros.semantics.storeys import find_storey, find_storeys
+from osmabench_ros.semantics.storeys import find_storeys
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.suites.suite import SuiteContext

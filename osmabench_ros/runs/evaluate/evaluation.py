@@ -36,6 +36,7 @@ from osmabench_ros.runs.report_model import (
 )
 from osmabench_ros.runs.requirement import Source, of_sources
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
+from osmabench_ros.suites.question_suite import AnswererOptions
 from osmabench_ros.suites.suite import (
     Suite,
     SuiteContext,
@@ -44,7 +45,13 @@ from osmabench_ros.suites.suite import (
     repetition_fault,
 )
 from osmabench_ros.vqa.exact.generation import SUITE
-from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, read_records
+from osmabench_ros.vqa.question_files import (
+    ANSWERS,
+    QUESTIONS,
+    VERDICTS,
+    read_records,
+    to_json_line,
+)
 from osmabench_ros.vqa.questions import Question
 
 WAITING = 'waiting for another evaluation'
@@ -161,7 +168,7 @@ def evaluate_loaded(
     made = make_suites(suites)
     stages = StagedProgress(progress, len(made) + 1)
     text = OpenVocabularyLabeller(semantic_map, inputs.text_features, inputs.device)
-    hashes = _hashes(inputs)
+    hashes = {**_hashes(inputs), **_hash_settings(suites)}
     earlier = _find_earlier_report(inputs, suites, hashes)
     failures: dict[str, str] = {}
     files.claim_folder(inputs.output_directory)
@@ -307,9 +314,27 @@ def _hashes(inputs: EvaluationInputs) -> dict[str, str]:
     }
     if inputs.questions_file and inputs.questions_file.exists():
         hashes['questions'] = files.sha256_of(inputs.questions_file)
+        asked: dict[str, list[str]] = {}
+        for item in read_records(inputs.questions_file, Question):
+            asked.setdefault(f'questions of {item.suite}', []).append(to_json_line(item))
+        hashes |= {name: files.sha256_of_data(lines) for name, lines in asked.items()}
     for name, file in sorted(inputs.text_features.items()):
         hashes[f'text_features:{name}'] = files.sha256_of(file)
     return hashes
+
+
+_GATES = ('max_distance_m', 'gate_m')
+
+
+def _hash_settings(suites: Sequence[SuiteConfig]) -> dict[str, str]:
+    """Return digests of the gate and of the other options of each suite, except who answers."""
+    found = {}
+    for suite in suites:
+        rest = {k: v for k, v in suite.options.items() if k not in AnswererOptions.model_fields}
+        gate = [rest.pop(name) for name in _GATES if name in rest]
+        found[f'gate of {suite.name}'] = files.sha256_of_data(gate)
+        found[f'settings of {suite.name}'] = files.sha256_of_data(rest)
+    return found
 
 
 class EvaluationCancelledError(RunError):

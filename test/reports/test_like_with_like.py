@@ -1,0 +1,100 @@
+"""Results are compared only if truth, questions, gates and settings are the same."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.world.maps import ground_truth, labelled_map
+from support.world.matrix import Matrix, config
+from typer.testing import CliRunner
+
+from osmabench_ros.cli.main import app
+from osmabench_ros.errors import RunError
+from osmabench_ros.maps.storage import write_map
+from osmabench_ros.reports.matrix import write_matrix_report
+from osmabench_ros.runs.config import SuiteConfig
+from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs
+from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, identify_unnamed_run
+from osmabench_ros.sequences.ground_truth import GroundTruth, write_ground_truth
+from osmabench_ros.vqa.question_files import write_records
+from osmabench_ros.vqa.questions import AnswerType, Question
+
+ASKED = Question('q', 'exact_questions', 's', 'c', 'Is there a cup?', AnswerType.YES_NO, 'yes')
+OTHER_SUITE = replace(ASKED, id='r', suite='riddles')
+
+
+def scored(
+    folder: Path,
+    truth: GroundTruth | None = None,
+    asked: tuple[Question, ...] = (ASKED,),
+    geometry: dict[str, object] | None = None,
+    **answering: object,
+) -> Path:
+    write_map(labelled_map(), folder / 'map')
+    write_ground_truth(truth or ground_truth(), folder / 'ground_truth')
+    write_records(folder / 'questions.jsonl', asked)
+    inputs = EvaluationInputs(
+        identify_unnamed_run(),
+        folder / 'map',
+        folder / 'ground_truth',
+        folder / 'out',
+        folder / 'questions.jsonl',
+        device='cpu',
+    )
+    suites = [
+        SuiteConfig(name='map_geometry', options=geometry or {}),
+        SuiteConfig(name='exact_questions', options={'embedding': 'off', **answering}),
+    ]
+    evaluate_map(inputs, suites)
+    return folder / 'out'
+
+
+def shifted() -> GroundTruth:
+    truth = ground_truth()
+    surface = replace(truth.surface, points=truth.surface.points + 0.01)
+    return replace(truth, surface=surface)
+
+
+@pytest.mark.parametrize(
+    ('changed', 'named'),
+    [
+        ({'truth': shifted()}, 'ground_truth'),
+        ({'asked': (replace(ASKED, answer='no'),)}, 'questions of exact_questions'),
+        ({'geometry': {'max_distance_m': 0.5}}, 'gate of map_geometry'),
+        ({'geometry': {'distances': 'points'}}, 'settings of map_geometry'),
+        ({'embedding': 'on'}, 'settings of exact_questions'),
+    ],
+)
+def test_what_differs_is_refused_by_name(changed, named, tmp_path):
+    before, after = scored(tmp_path / 'a'), scored(tmp_path / 'b', **changed)
+    found = CliRunner().invoke(app, ['compare', str(before), str(after)])
+    assert isinstance(found.exception, RunError)
+    assert f'cannot be compared: they differ in {named} (' in str(found.exception)
+
+
+@pytest.mark.parametrize(
+    'changed', [{}, {'asked': (ASKED, OTHER_SUITE)}, {'graph_tokens': 900}], ids=str
+)
+def test_who_answers_and_what_other_suites_ask_may_differ(changed, tmp_path):
+    before, after = scored(tmp_path / 'a'), scored(tmp_path / 'b', **changed)
+    found = CliRunner().invoke(app, ['compare', str(before), str(after)])
+    assert found.exit_code == 0, found.exception
+
+
+@pytest.mark.parametrize(
+    'name',
+    ['ground_truth', 'questions of exact_questions', 'gate of instances', 'settings of instances'],
+)
+@pytest.mark.parametrize('most_on_one_page', [25, 1])
+def test_no_page_compares_unlike_runs(
+    name: str, most_on_one_page: int, matrix: Matrix, tmp_path: Path, monkeypatch
+):
+    monkeypatch.setattr('osmabench_ros.reports.matrix.MOST_ON_ONE_PAGE', most_on_one_page)
+    first, second, *rest = matrix.report.runs
+    one, other = (
+        run.model_copy(update={'hashes': {**run.hashes, name: digit * 64}})
+        for run, digit in ((first, '1'), (second, '2'))
+    )
+    with pytest.raises(RunError, match=rf'they differ in {name} \(1+ and 2+\)'):
+        write_matrix_report(config(), matrix.plans, [one, other, *rest], tmp_path)
+    assert not (tmp_path / 'report.html').exists()
