@@ -22,7 +22,12 @@ from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.suites.suite import FigureSuite, MatchingOptions, SuiteContext
-from osmabench_ros.suites.things import MatchedGraph, match_graph, select_seen_objects
+from osmabench_ros.suites.things import (
+    MatchedGraph,
+    match_graph,
+    select_object_nodes,
+    select_seen_objects,
+)
 from osmabench_ros.vqa.knowledge import knowledge
 
 NODE_FIGURES = ('node_precision', 'node_recall', 'node_f1', 'box_iou', 'matched_box_iou')
@@ -162,7 +167,8 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
     def _relations(self, context: SuiteContext, found: MatchedGraph) -> Iterator[MetricRecord]:
         predicted, true = context.published_graph.graph, context.ground_truth.graph
         matches = found.everything
-        others = {node.id for node in predicted.nodes if node.kind is not NodeKind.OBJECT}
+        objects = {node.id for node in select_object_nodes(context)}
+        others = {node.id for node in predicted.nodes} - objects
         predicted = without_edges_of(predicted, found.excused | others)
         things = [node.id for node in select_seen_objects(context.ground_truth)]
         doubtful = context.ground_truth.doubtful_edges

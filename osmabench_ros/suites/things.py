@@ -163,9 +163,19 @@ def find_excused_masks(
 
 def calls_an_object(node: SceneNode | None, label_set: LabelSet) -> bool:
     """Return whether a node has a label, and one that is not of a part of the building."""
-    if node is None or node.kind is not NodeKind.OBJECT or is_unnamed(node.label):
+    if node is None or node.kind not in THINGS or is_unnamed(node.label):
         return False
     return not (is_structure(node.label) or node.label in label_set.structure_names)
+
+
+def select_object_nodes(context: SuiteContext) -> list[SceneNode]:
+    """Return the nodes of a map that are objects by their kind or by their name."""
+    label_set = context.ground_truth.label_set
+    return [
+        node
+        for node in context.published_graph.graph.nodes
+        if node.kind is NodeKind.OBJECT or calls_an_object(node, label_set)
+    ]
 
 
 _NOTHING_NEAR = -2
@@ -304,11 +314,14 @@ def match_graph(
 ) -> MatchedGraph | None:
     """Pair the objects of a map with the truth; None if they have neither masks nor boxes.
 
+    A node of the kind `background` with the name of an object is one, or else objects that a
+    method doubts could be kept for questions and hidden from the metrics of nodes.
+
     `match` is 'masks', 'boxes', or 'auto' for masks where the map has them; a mask covers surface
     within `max_distance_m` metres.
     """
     truth = context.ground_truth
-    nodes = list(context.published_graph.graph.of_kind(NodeKind.OBJECT))
+    nodes = select_object_nodes(context)
     true = [node for node in truth.fair_graph.nodes if node.kind in THINGS]
     overlaps = None if match == 'boxes' else mask_overlaps(context, max_distance_m)
     iou = _iou(nodes, true, overlaps, boxes=match != 'masks')

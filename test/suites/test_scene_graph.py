@@ -6,7 +6,13 @@ import pytest
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.semantics.scene_graph import (
+    NodeKind,
+    SceneEdge,
+    SceneGraph,
+    SceneNode,
+    ScoredLabel,
+)
 from osmabench_ros.suites.instances import InstancesSuite
 from osmabench_ros.suites.scene_graph import SceneGraphSuite
 from osmabench_ros.suites.suite import SuiteContext
@@ -86,6 +92,21 @@ def test_an_object_where_there_is_a_floor_is_made_up(
     nodes = (lamp, replace(table, parent=None))
     found = evaluate(with_graph(context, *nodes), match=match)
     assert (found['node_precision', ''].value, found['node_precision', ''].n) == (0.5, 2)
+
+
+@pytest.mark.parametrize('kind', [NodeKind.OBJECT, NodeKind.BACKGROUND])
+def test_an_object_does_not_hide_behind_the_kind_of_its_node(
+    context: SuiteContext, perfect_map: SemanticMap, kind: NodeKind
+) -> None:
+    floor, table = (replace(perfect_map.graph.by_id[i], parent=None) for i in (1, 2))
+    ghost = SceneNode(
+        50, kind, labels=(ScoredLabel('lamp'),), box=AxisAlignedBox([9] * 3, [10] * 3)
+    )
+    nodes, edges = (floor, table, ghost), (SceneEdge(50, 2, 'on'),)
+    found = evaluate(with_graph(context, *nodes, edges=edges), match='boxes')
+    assert (found['node_precision', ''].value, found['node_precision', ''].n) == (0.5, 2)
+    assert found['relation_precision', ''].value == 0.0
+    assert found['unmatched_relations', ''].value == 1.0
 
 
 def test_boxes_that_are_missing_count(context: SuiteContext, perfect_map: SemanticMap) -> None:
