@@ -137,6 +137,23 @@ def share_within(distances_m: NDArray[np.floating], threshold_m: float) -> float
     return int(np.count_nonzero(distances_m <= threshold_m)) / len(distances_m)
 
 
+def precision_by_place(
+    points: NDArray[np.floating],
+    distances_m: NDArray[np.floating],
+    threshold_m: float,
+    edge_m: float = POINT_RADIUS_M,
+) -> float:
+    """Return the mean over occupied cells of the share of their points up to a threshold.
+
+    Copies of points do not change it, unlike `share_within`; NaN without points.
+    """
+    if not len(points):
+        return float('nan')
+    _, places = np.unique(voxel_keys(points, edge_m), return_inverse=True)
+    near = np.bincount(places, distances_m <= threshold_m)
+    return float((near / np.bincount(places)).mean())
+
+
 def harmonic_mean(precision: float, recall: float) -> float:
     """Return the F-score, 0 if either is 0 or precision does not exist because nothing is there.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from osmabench_ros.geometry.pose import Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.metrics.record import MetricRecord
@@ -27,6 +29,9 @@ ALIGNED = '@aligned'
 
 LEAST_MATCHED = 0.9
 """Fraction of the reference, in poses or length, below which a score has a remark."""
+
+COPIED_M = 1e-4
+"""Poses that are all nearer to the true ones than this were not found by a camera."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +92,13 @@ class TrajectoryScore:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Remarks on poses that are missing, frames of the poses and an open alignment."""
+        """Remarks on copied or missing poses, their frames and an open alignment."""
         own, true = self.estimate, self.reference
         found = []
+        if len(own) > 1 and np.abs(own.positions - true.positions).max() < COPIED_M:
+            found.append(
+                'doubtful: all poses are the true ones to 0.1 mm, so that they seem to be copied'
+            )
         if min(self.matched, self.covered) < LEAST_MATCHED:
             found.append(
                 f'errors are of {self.matched:.0%} of the poses and {self.covered:.0%} of the '
@@ -133,7 +142,8 @@ def score_trajectory(
     by_positions = settings.alignment in (TrajectoryAlignment.SE3, TrajectoryAlignment.SIM3)
     is_open = by_positions and turn_is_open(truth, aligned)
     errors = absolute_errors(truth, aligned)
-    matched = len(own) / len(reference)
+    # Several estimates may have the same nearest pose of the reference.
+    matched = len(np.unique(truth.stamps_ns)) / len(reference)
     whole_m = reference.path_length_m
     covered = truth.path_length_m / whole_m if whole_m else matched
     records = [

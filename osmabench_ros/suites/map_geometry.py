@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from osmabench_ros.base.strict import Strict, validated
-from osmabench_ros.errors import AlignmentError, OsmabenchWarning
+from osmabench_ros.errors import AlignmentError
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import transform_map
 from osmabench_ros.metrics.geometry import (
@@ -22,6 +21,7 @@ from osmabench_ros.metrics.geometry import (
     geometry_scores,
     mean_distance,
     normal_consistency,
+    precision_by_place,
     share_within,
     surfel_distances,
     volume_of,
@@ -167,6 +167,7 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
         if context.matches.predicted is None:
             return [self._record(metric, None) for metric in self._figures(context)]
         parts = [*classes_of(context), *rooms_of(context)]
+        _remark_on_crowding(context)
         of_points = self._options.distances == 'points'
         distances = (distances_of_points if of_points else distances_of_surfaces)(context)
         return [
@@ -259,6 +260,24 @@ def _sample_rows(rows: NDArray[np.intp], most: int, seed: int) -> NDArray[np.int
     return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
 
 
+CROWDED_M, MOST_CROWDED = 0.05, 0.03
+"""Threshold of precision, and how much larger it may be by points than by places."""
+
+
+def _remark_on_crowding(context: SuiteContext) -> None:
+    """Add a remark where a map has most of its points where it is right, such as copies."""
+    there, cloud = context.matches.map_to_truth.distances_m, context.matches.predicted
+    assert cloud is not None
+    by_points = share_within(there, CROWDED_M)
+    by_place = precision_by_place(cloud.points, there, CROWDED_M)
+    if by_points - by_place > MOST_CROWDED:
+        context.remark(
+            MapGeometrySuite.name,
+            f'{by_points:.1%} of the points are within {CROWDED_M:g} m of the surface, but of '
+            f'equally weighted places {by_place:.1%}: points crowd where the map is right',
+        )
+
+
 class MapTrajectoryOptions(Strict):
     """Options of the suite.
 
@@ -295,13 +314,12 @@ class MapTrajectorySuite:
         try:
             score = score_trajectory(reference, estimate, self._settings)
         except AlignmentError as error:
-            warnings.warn(f'suite "{self.name}": {error}', OsmabenchWarning, stacklevel=2)
             as_is = replace(self._settings, alignment=TrajectoryAlignment.NONE)
             score = score_trajectory(reference, estimate, as_is)
+            context.remark(self.name, str(error), *score.remarks)
             found = [self._name_record(record, aligned=False) for record in score.records]
             return [self._share(score, reference), *found, *self._without_alignment()]
-        for remark in score.remarks:
-            warnings.warn(f'suite "{self.name}": {remark}', OsmabenchWarning, stacklevel=2)
+        context.remark(self.name, *score.remarks)
         of_poses = (
             self._name_record(record, aligned=record.suite != SUITE) for record in score.records
         )
@@ -310,9 +328,8 @@ class MapTrajectorySuite:
 
     def _share(self, score: TrajectoryScore, reference: StampedTrajectory) -> MetricRecord:
         """Return the share of the frames that have a pose; a method may lose track and go on."""
-        frames = len(reference)
-        share = len(score.estimate) / frames
-        return MetricRecord(self.name, '', 'frames_with_pose', value=share, n=frames)
+        name, frames = 'frames_with_pose', len(reference)
+        return MetricRecord(self.name, '', name, value=score.matched, n=frames)
 
     def _without_alignment(self, prefix: str = AFTER) -> list[MetricRecord]:
         """Return the main metrics as not applicable; by default those after the alignment."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
@@ -235,6 +235,8 @@ class SuiteContext:
         Folder of the images that the run kept, named by number.
     question_images : Path, optional
         Folder that the images of the questions are relative to.
+    remarks : list of str
+        Reasons to doubt metrics, which suites add.
     """
 
     scene_name: str
@@ -252,6 +254,11 @@ class SuiteContext:
     true_trajectory: StampedTrajectory | None = None
     frames_directory: Path | None = None
     question_images: Path | None = None
+    remarks: list[str] = field(default_factory=list)
+
+    def remark(self, suite: str, *texts: str) -> None:
+        """Add reasons to doubt the metrics of a suite to the report."""
+        self.remarks.extend(f'suite "{suite}": {text}' for text in texts)
 
     @cached_property
     def matches(self) -> Correspondences:
@@ -311,6 +318,16 @@ class FigureSuite(Generic[OptionsT]):
         return MetricRecord(
             self.name, self.mode.value, metric, class_name, value, n=n, higher_is_better=better
         )
+
+
+def list_changed_options(suite: Suite) -> list[str]:
+    """Return the options of a matching suite that are not the defaults of its metrics."""
+    options = getattr(suite, '_options', None)
+    if not isinstance(options, MatchingOptions):
+        return []
+    default = type(options)()
+    changed = (name for name, value in options if value != getattr(default, name))
+    return [f'{x} {getattr(options, x)} instead of {getattr(default, x)}' for x in changed]
 
 
 class SuiteFactory(Protocol):

@@ -105,6 +105,27 @@ def test_completing_what_was_not_seen_is_no_error_but_inventing_is(
     assert found['hallucinated_volume_m3', ''].value == pytest.approx(0.2, rel=0.15)
 
 
+def test_copies_of_right_points_that_hide_wrong_ones_have_a_remark(
+    context: SuiteContext, with_dense: Callable[..., SemanticMap]
+) -> None:
+    rng = np.random.default_rng(0)
+    points = context.semantic_map.dense.points.copy()
+    wrong = rng.random(len(points)) < 0.1
+    points[wrong] += rng.normal(0, 0.2, (int(wrong.sum()), 3)).astype(np.float32)
+    right = np.flatnonzero(~wrong)[::2]
+
+    def remarks(rows: np.ndarray) -> list[str]:
+        parts = {'labels': None, 'instances': None, 'points': points[rows]}
+        case = replace(context, semantic_map=with_dense(**parts), remarks=[])
+        evaluate(case, normal_samples=0)
+        return case.remarks
+
+    everything = np.arange(len(points))
+    assert not remarks(everything)
+    [text] = remarks(np.concatenate([everything, np.tile(right, 10)]))
+    assert 'points crowd where the map is right' in text
+
+
 def test_a_map_without_points_is_not_applicable_and_an_empty_one_covers_nothing(
     context: SuiteContext, perfect_map: SemanticMap, with_dense: Callable[..., SemanticMap]
 ) -> None:

@@ -1,13 +1,11 @@
 """The poses of a map against the true ones, and its surface after their alignment."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import transform_map
@@ -50,11 +48,26 @@ def test_frames_without_a_pose_are_counted_where_errors_leave_them_out(context, 
         (int(path.stamps_ns[row]), path.pose(row)) for row in range(kept)
     )
     case = replace(context.semantic_map, trajectory=own)
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore', OsmabenchWarning)
-        found = figures(replace(context, semantic_map=case, true_trajectory=path))
+    found = figures(replace(context, semantic_map=case, true_trajectory=path))
     assert found['frames_with_pose'] == kept / 4
     assert found['ape_translation_rmse_m'] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_repeated_poses_are_not_more_frames_and_copied_ones_are_doubtful(context, path):
+    near = np.arange(4) * 10**6
+    repeated = StampedTrajectory(
+        path.stamps_ns[0] + near, np.tile(path.positions[:1] + 0.1, (4, 1)), path.rotations
+    )
+    remarks = []
+    for own in (repeated, path):
+        mapped = replace(context.semantic_map, trajectory=own)
+        case = replace(context, semantic_map=mapped, true_trajectory=path, remarks=[])
+        share = figures(case)['frames_with_pose']
+        assert share == (1 / 4 if own is repeated else 1.0)
+        remarks.append(' '.join(case.remarks))
+    assert 'errors are of 25% of the poses' in remarks[0]
+    assert 'copied' not in remarks[0]
+    assert 'copied' in remarks[1]
 
 
 def test_a_map_without_poses_has_no_figures(context, path):
@@ -74,8 +87,9 @@ def test_a_straight_path_has_figures_of_what_needs_no_alignment(context, sway_m,
     true = StampedTrajectory(stamps, along + sway_m * rng.normal(0, 1, along.shape), turns)
     own = StampedTrajectory(stamps, true.positions + drift, turns)
     mapped = replace(context.semantic_map, trajectory=own)
-    with pytest.warns(OsmabenchWarning, match=remark):
-        found = figures(replace(context, semantic_map=mapped, true_trajectory=true))
+    case = replace(context, semantic_map=mapped, true_trajectory=true, remarks=[])
+    found = figures(case)
+    assert any(remark in text for text in case.remarks)
     assert found['ape_translation_rmse_m'] > 0
     assert found['ape_rotation_rmse_deg'] == pytest.approx(0.0, abs=1e-6)
     assert found.get('aligned_ape_rotation_rmse_deg') is None

@@ -41,6 +41,7 @@ from osmabench_ros.suites.suite import (
     Suite,
     SuiteContext,
     find_repeated_suite,
+    list_changed_options,
     make_suite,
     repetition_fault,
 )
@@ -179,6 +180,9 @@ def evaluate_loaded(
         records = _score_suites(made, context, inputs.identity, stages, answers, known, failures)
         stages.enter('writing the report')
         stages('', 1.0)
+    for suite in made:
+        if changed := list_changed_options(suite):
+            context.remark(suite.name, f'computed with {", ".join(changed)}')
     settle_questions(answers_folder, [suite.name for suite in made], complete=not failures)
     header = semantic_map.header
     whole = header.complete or inputs.allow_partial
@@ -192,7 +196,16 @@ def evaluate_loaded(
             *unmet(of_sources(for_run(requirements, inputs.identity), Source.MAP), records),
         ),
         map_complete=header.complete,
-        remarks=(*map_remarks(header), *place_remarks(semantic_map, ground_truth)),
+        remarks=tuple(
+            dict.fromkeys(
+                (
+                    *map_remarks(header),
+                    *place_remarks(semantic_map, ground_truth),
+                    *(earlier.remarks if earlier else ()),
+                    *context.remarks,
+                )
+            )
+        ),
         versions=versions(),
         hashes=hashes,
         encoders={**(earlier.encoders if earlier else {}), **text.encoders},
