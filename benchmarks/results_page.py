@@ -175,10 +175,10 @@ def cells_of(runs: Sequence[Run], figure: Headline, scenes: int) -> dict[tuple[s
     found = compute_means(select_headline_scores(runs, [figure]), ['mapper', 'condition'])
     cells = {}
     for row in found.itertuples():
-        text, units = figure.number(row.value), len(row.units)
+        text, units = figure.format_value(row.value), len(row.units)
         if units >= LEAST_UNITS:
             over = jackknife_interval(row.units, share=figure.percent)
-            text += f' [{figure.number(over.low)}, {figure.number(over.high)}]'
+            text += f' [{figure.format_value(over.low)}, {figure.format_value(over.high)}]'
         cells[row.mapper, row.condition] = text if units == scenes else f'{text} ({units})'
     return cells
 

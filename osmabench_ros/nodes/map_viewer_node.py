@@ -163,7 +163,9 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
             frame_id=semantic_map.header.frame_id,
             stamp=stamp_to_message(semantic_map.header.stamp_ns),
         )
-        layers = graph_errors.map_layers(semantic_map, self._truth, self.settings.max_distance_m)
+        layers = graph_errors.draw_map_layers(
+            semantic_map, self._truth, self.settings.max_distance_m
+        )
         clouds, graphs = layers.clouds, layers.graphs
         self._publish_graph(topics.VIEW_GRAPH, graphs['graph'], header)
         self._publish_cloud(topics.VIEW_CLASSES, clouds.get('class') or semantic_map.dense, header)

@@ -41,7 +41,7 @@ from osmabench_ros.runs.matrix_on_disk import open_run
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import RunReport
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
-from osmabench_ros.semantics.storeys import heights_above_floor
+from osmabench_ros.semantics.storeys import measure_heights_above_floor
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.sequences.recorded import open_sequence
 
@@ -313,7 +313,7 @@ def _draw_cloud(path: str, dense: DenseMap) -> dict[str, Any]:
         return {}
     rows = np.linspace(0, count - 1, min(count, MAX_POINTS)).astype(np.int64)
     points = dense.points[rows]
-    high = heights_above_floor(points) > CUT_HEIGHT_M
+    high = measure_heights_above_floor(points) > CUT_HEIGHT_M
     return {
         name: require_rerun().Points3D(
             points[part],

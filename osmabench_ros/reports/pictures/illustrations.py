@@ -18,7 +18,7 @@ from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import SceneGraph
-from osmabench_ros.semantics.storeys import find_storeys
+from osmabench_ros.semantics.storeys import find_storey, find_storeys
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.suites.suite import SuiteContext
@@ -98,7 +98,7 @@ def _read_driven_path(plan: RunPlan, truth: GroundTruth) -> tuple[NDArray[np.flo
 
 def _draw_paths(places: NDArray[np.float64], grid: TopGrid) -> list[list[tuple[float, float]]]:
     """Return the parts of a path on each storey in pixels, without turns in place."""
-    changes = np.flatnonzero(np.diff(storey_of(places[:, 2], grid.floors_m))) + 1
+    changes = np.flatnonzero(np.diff(find_storey(places[:, 2], grid.floors_m))) + 1
     parts = []
     for corners in map(grid.find_pixels, np.split(places, changes)):
         moved = [True, *(np.diff(corners, axis=0) != 0).any(axis=1)]
