@@ -20,7 +20,7 @@ from osmabench_ros.scenes.scene import Scene, SceneObject
 from osmabench_ros.scenes.visibility import RayCaster, sample_object
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 from osmabench_ros.suites.space3d.folder import TriangleNavigation
-from osmabench_ros.vqa.kinds import Query, QueryKind
+from osmabench_ros.vqa.kinds import Kind, Query, QueryKind
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import AnswerValue
 
@@ -381,7 +381,7 @@ def _there(test: Callable[..., bool]) -> Proof:
     return lambda m, q: _yes_no(test(*(bool(m.named(phrase)) for phrase in q.phrases)))
 
 
-PROOFS: Mapping[QueryKind, Proof] = {
+PROOFS: Mapping[Kind, Proof] = {
     QueryKind.CENTER: lambda m, q: tuple(m.center(m.one(q.phrases[0])).tolist()),
     QueryKind.SAME_ROOM: lambda m, q: _yes_no(len({m.room(m.one(p)) for p in q.phrases}) == 1),
     QueryKind.COUNT: lambda m, q: len(m.named(q.phrases[0])),

@@ -21,10 +21,8 @@ from osmabench_ros.semantics.scene_graph import (
     ScoredLabel,
 )
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
-from osmabench_ros.vqa.answering.rule import RuleAnswerer
-from osmabench_ros.vqa.evaluation import QuestionedMap, evaluate_questions
+from osmabench_ros.vqa.evaluation import QuestionedMap, answer_all, judge_all, scored
 from osmabench_ros.vqa.exact.generation import generate_questions
-from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.knowledge import knowledge
 
 COLORS = ('red', 'blue', 'green', 'yellow', 'black', 'white', 'brown', 'purple')
@@ -63,18 +61,15 @@ def main() -> int:
     start, cpu = time.perf_counter(), time.process_time()
     questions = generate_questions(graph, ids, scene='hall', seed=0, count=arguments.questions)
     generated = time.perf_counter()
-    result = evaluate_questions(
-        QuestionedMap(ground_truth_map(graph, ids)),
-        questions,
-        RuleAnswerer(),
-        DeterministicJudge(),
-    )
-    scored = time.perf_counter()
-    accuracy = next(r.value for r in result.records if r.metric == 'accuracy')
-    total_s = scored - start
+    asked = QuestionedMap(ground_truth_map(graph, ids))
+    answers = answer_all(asked.semantic_map, questions, asked.rules)
+    records = scored(asked, questions, judge_all(questions, answers, asked.equality), suite='')
+    done = time.perf_counter()
+    accuracy = next(r.value for r in records if r.metric == 'accuracy')
+    total_s = done - start
     print(f'{len(questions)} questions about {arguments.objects} objects')
     print(f'generated in {generated - start:.1f} s, answered, judged and scored with four')
-    print(f'baselines in {scored - generated:.1f} s: {total_s:.1f} s in all, of which the')
+    print(f'baselines in {done - generated:.1f} s: {total_s:.1f} s in all, of which the')
     print(f'processor was busy {time.process_time() - cpu:.1f} s; accuracy {accuracy}')
     return int(total_s > arguments.limit_s)
 

@@ -1,8 +1,10 @@
 """The package that CONTRIBUTING.md leads to in ten minutes, written as the page says."""
 
+import json
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,18 +12,22 @@ import numpy as np
 import pytest
 import setuptools
 import yaml
-from support.world.box_room import LABELS, frames
+from support.world.box_room import LABELS, frames, ground_truth
 from support.world.scenes import CAMERA, camera_at, room_scene
+from typer.testing import CliRunner
 
 from osmabench_ros.base.extensions import KINDS, extension_names
-from osmabench_ros.errors import ConfigError
+from osmabench_ros.cli.main import app
+from osmabench_ros.errors import ConfigError, QuestionError
 from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.semantics.scene_graph import ScoredLabel
 from osmabench_ros.simulation.conditions import load_condition, parse_condition
 from osmabench_ros.simulation.effects import Shot
 from osmabench_ros.simulation.simulator import make_simulator
-from osmabench_ros.suites.suite import make_suite
+from osmabench_ros.suites.suite import SuiteContext, make_suite
+from osmabench_ros.vqa.wording import parsed
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -110,6 +116,59 @@ def test_the_suite_compares_heights() -> None:
         make_suite('map_height', {'share': 2.0})
 
 
+@pytest.fixture
+def context() -> SuiteContext:
+    """Return the map of an oracle in the room of boxes, of which the shelf is the highest."""
+    views = frames()
+    oracle = make_mapper('oracle', label_set=LABELS)
+    for frame in views:
+        oracle.integrate(frame)
+    return SuiteContext('room', oracle.semantic_map(final=True), ground_truth(views), device='cpu')
+
+
+@pytest.mark.usefixtures('package')
+def test_the_protocol_asks_a_map_which_object_is_the_highest(context: SuiteContext) -> None:
+    suite = make_suite('highest')
+    [asked] = [item for item in suite.list_questions(context) if item.category == 'Comparison']
+    assert (asked.answer, parsed(asked.text).kind.value) == ('shelf', 'which is highest')
+    found = {(item.metric, item.class_name): item for item in suite.evaluate(context)}
+    for metric in ('accuracy', 'ceiling_ground_truth'):
+        assert (found[metric, ''].value, found[metric, 'Comparison'].n) == (1.0, 1)
+    assert found['baseline_always_yes', ''].value == 0.0
+    # The highest is no longer clear where two objects are of one height.
+    graph = context.ground_truth.graph
+    shelf = next(node for node in graph.nodes if node.label == 'shelf')
+    twin = replace(shelf, id=99, labels=(ScoredLabel('sofa', 1.0),))
+    truth = replace(
+        context.ground_truth,
+        graph=replace(graph, nodes=(*graph.nodes, twin)),
+        seen_instances=(*context.ground_truth.seen_instances, 99),
+    )
+    unclear = suite.list_questions(replace(context, ground_truth=truth))
+    assert {item.category for item in unclear} == {'Measurement'}
+
+
+@pytest.mark.usefixtures('package')
+def test_the_published_file_of_the_protocol_is_scored_by_its_name(tmp_path: Path) -> None:
+    file = tmp_path / 'answers.jsonl'
+    said = [('Which is it?', 'shelf', 'Shelf '), ('How many?', '2', '2'), ('How far?', '1', '3')]
+    rows = [json.dumps(dict(zip(('question', 'right', 'said'), row, strict=True))) for row in said]
+    file.write_text('\n'.join(rows))
+    found = CliRunner().invoke(app, ['score', 'highest', str(file), '--format', 'json'])
+    assert [(row['mode'], row['kind'], row['answers']) for row in json.loads(found.output)] == [
+        (mode, kind, count)
+        for mode in ('compat', 'strict')
+        for kind, count in (('all', 3), ('Which', 1), ('How', 2))
+    ]
+    accuracies = [row['accuracy'] for row in json.loads(found.output)]
+    assert accuracies == pytest.approx([1 / 3, 0, 1 / 2, 2 / 3, 1, 1 / 2])
+    file.write_text('{"question": "Which?"}')
+    with pytest.raises(QuestionError, match=r'answers\.jsonl:1: right: Field required'):
+        CliRunner().invoke(app, ['score', 'highest', str(file)], catch_exceptions=False)
+    with pytest.raises(ConfigError, match='"map_height" describes no published files'):
+        CliRunner().invoke(app, ['score', 'map_height', str(file)], catch_exceptions=False)
+
+
 def test_the_effect_adds_noise_and_is_the_same_for_a_seed(package: Path) -> None:
     condition = load_condition(str(package / 'noisy.yaml'))
     [effect] = condition.effects
@@ -138,10 +197,10 @@ def test_the_simulator_sees_what_stands_before_the_camera() -> None:
     assert np.isinf(near.render(camera_at(0.0, 0.0, 1.0)).depth_m[middle])
 
 
-def test_the_configuration_names_all_four(package: Path) -> None:
+def test_the_configuration_names_them_all(package: Path) -> None:
     data = yaml.safe_load((package / 'run.yaml').read_text())
     config = MatrixConfig.model_validate(data)
     assert config.simulator.name == 'ray_caster'
-    assert [item.name for item in config.suites] == ['map_height']
+    assert [item.name for item in config.suites] == ['map_height', 'highest']
     assert config.mappers[0].name == 'points'
     assert config.conditions == ('noisy.yaml',)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,20 +13,45 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
+from typer.core import TyperGroup
 
 from osmabench_ros.base.progress import shown_progress
-from osmabench_ros.cli.options import AsJson, ModelOptions, with_option_groups
-from osmabench_ros.errors import MetricError, OsmabenchWarning, errors_as
+from osmabench_ros.cli.options import AsJson, ModelOptions, with_option_groups, with_verbosity
+from osmabench_ros.errors import ConfigError, MetricError, OsmabenchWarning, errors_as
 
 if TYPE_CHECKING:
     from osmabench_ros.metrics.trajectory_records import TrajectorySettings
     from osmabench_ros.vqa.published import Published
 
-app = typer.Typer(
-    name='score', help='Score saved results: confusion matrices, answers, trajectories.',
-    no_args_is_help=True,
-)  # fmt: skip
 Format = Annotated[Literal['csv', 'json'], Option('--format', help='How to print the rows.')]
+
+
+class _Protocols(TyperGroup):
+    """The commands, and one for each installed suite with published files."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command of the package, else of the suite with its name."""
+        from osmabench_ros.base.extensions import SUITES, extension_names
+
+        own = super().get_command(ctx, cmd_name)
+        if own is not None or cmd_name not in extension_names(SUITES):
+            return own
+        single = typer.Typer()
+
+        @single.command()
+        @with_verbosity
+        def score(files: list[Path], table_format: Format = 'csv') -> None:
+            """Score published files of a suite."""
+            _score_files(cmd_name, files, table_format)
+
+        return typer.main.get_command(single)
+
+
+app = typer.Typer(
+    cls=_Protocols, name='score', no_args_is_help=True,
+    help='Score saved results: confusion matrices, answers, trajectories, and published files of '
+    'any installed suite that describes them, by its name.',
+)  # fmt: skip
 
 
 @app.command()
@@ -54,15 +78,7 @@ def confusion(
         for source, matrices in sets.items()
         for row in score_scenes(matrices, ignored=ignored)
     ]
-    _print_rows([_with_nulls(row) for row in rows], table_format)
-
-
-def _with_nulls(row: dict[str, Any]) -> dict[str, Any]:
-    """Replace NaN by None, which both formats can write."""
-    return {
-        key: None if isinstance(value, float) and math.isnan(value) else value
-        for key, value in row.items()
-    }
+    _print_rows(rows, table_format)
 
 
 @app.command()
@@ -104,9 +120,7 @@ def hypo3d(
     A row for all answers, then by kind of change and of question. "similarity" is the mean cosine
     of all-MiniLM-L6-v2, where that is installed.
     """
-    from osmabench_ros.suites.hypo3d.published import PUBLISHED
-
-    _print_rows(PUBLISHED.score_files(files), table_format)
+    _score_files('hypo3d', files, table_format)
 
 
 @app.command()
@@ -119,9 +133,16 @@ def cospace(
     With several orders of a task a row "all" has them together: "accuracy" is ACC_q of the paper,
     "accuracy_pairs" its ACC_p. Annotations without predictions give only the baselines.
     """
-    from osmabench_ros.suites.cospace.published import PUBLISHED
+    _score_files('cospace', files, table_format)
 
-    _print_rows(PUBLISHED.score_files(files), table_format)
+
+def _score_files(suite: str, files: Sequence[Path], table_format: str) -> None:
+    from osmabench_ros.base.extensions import SUITES, load_extension
+
+    published = getattr(load_extension(SUITES, suite), 'published', None)
+    if published is None:
+        raise ConfigError(f'suite "{suite}" describes no published files')
+    _print_rows(published.score_files(files), table_format)
 
 
 @app.command()
@@ -142,6 +163,8 @@ def grounding(
 
 
 def _print_rows(rows: Sequence[dict[str, Any]], table_format: str) -> None:
+    # Both formats can write None, and not NaN.
+    rows = [{key: x if x == x else None for key, x in row.items()} for row in rows]
     if table_format == 'json':
         typer.echo(json.dumps(rows, indent=1))
         return
@@ -188,12 +211,12 @@ def space3d(
     In compat models judge all answers; call again after an interruption to go on.
     """
     from osmabench_ros.metrics.record import Mode
-    from osmabench_ros.suites.space3d.scoring import Grading, Judges
+    from osmabench_ros.suites.space3d.scoring import Grading
 
     access = options.access
-    judges = Judges(*(access.client_of(name) if name else None for name in (judge, vision_judge)))
+    text, vision = (access.client_of(x) if x else None for x in (judge, vision_judge))
     with shown_progress() as progress:
-        grading = Grading(Mode(mode), judges, out, answers_file, progress)
+        grading = Grading(Mode(mode), out, text, vision, answers_file, progress)
         rows = grading.published().score_files(folders)
     _print_rows(rows, 'csv')
 

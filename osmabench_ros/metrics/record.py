@@ -91,6 +91,22 @@ class MetricRecord:
         value, interval = hits / total if total else None, wilson_interval(hits, total)
         return cls(suite, mode, metric, class_name, value, *interval, total, higher_is_better)
 
+    @classmethod
+    def of_mean(
+        cls,
+        suite: str,
+        mode: str,
+        metric: str,
+        values: Sequence[float],
+        class_name: str = '',
+        *,
+        higher_is_better: bool = True,
+    ) -> MetricRecord:
+        """Return the mean of values; not applicable of none."""
+        n = len(values)
+        value = math.fsum(values) / n if n else None
+        return cls(suite, mode, metric, class_name, value, n=n, higher_is_better=higher_is_better)
+
     @property
     def key(self) -> tuple[str, str, str, str]:
         """Identity of a record: suite, mode, metric, class name."""

@@ -59,20 +59,23 @@ class InstancesSuite(FigureSuite[MatchingOptions]):
         overlaps = mask_overlaps(context, self._options.max_distance_m)
         if overlaps is None:
             missing = (*FIGURES_OF_CLASSES, *FIGURES_OF_MASKS)
-            return [*(self._record(metric, None) for metric in missing), *self._counts(context)]
+            return [
+                *(self._record(metric, None) for metric in missing),
+                *self._compare_counts(context),
+            ]
         masks = masks_of_things(context, overlaps, self._options.max_distance_m)
         if masks.named:
-            of_classes = [*self._precision(context, masks), *self._panoptic(masks)]
+            of_classes = [*self._score_precision(context, masks), *self._score_panoptic(masks)]
         else:
             of_classes = [self._record(metric, None) for metric in FIGURES_OF_CLASSES]
         return [
             *of_classes,
-            *self._agnostic(masks),
-            *self._pieces(context, masks),
-            *self._counts(context, masks.left_out),
+            *self._score_agnostic(masks),
+            *self._count_pieces(context, masks),
+            *self._compare_counts(context, masks.left_out),
         ]
 
-    def _precision(self, context: SuiteContext, masks: Masks) -> Iterator[MetricRecord]:
+    def _score_precision(self, context: SuiteContext, masks: Masks) -> Iterator[MetricRecord]:
         n = len(masks.true_classes)
         arguments = masks.overlaps, masks.classes, masks.confidence, masks.true_classes
         for protocol in PROTOCOLS:
@@ -87,7 +90,7 @@ class InstancesSuite(FigureSuite[MatchingOptions]):
             mean = mean_average_precision(*arguments, protocol)
             yield self._record(f'map_{protocol.name}', mean, n)
 
-    def _agnostic(self, masks: Masks) -> Iterator[MetricRecord]:
+    def _score_agnostic(self, masks: Masks) -> Iterator[MetricRecord]:
         n = len(masks.true_classes)
         for protocol in PROTOCOLS:
             agnostic = protocol.precision(masks.overlaps.iou, masks.confidence, 0.5)
@@ -98,7 +101,7 @@ class InstancesSuite(FigureSuite[MatchingOptions]):
         )
         yield self._record('class_agnostic_pq', panoptic_quality(masks.overlaps.iou).quality, n)
 
-    def _panoptic(self, masks: Masks) -> Iterator[MetricRecord]:
+    def _score_panoptic(self, masks: Masks) -> Iterator[MetricRecord]:
         per_class = {}
         for class_id in np.union1d(masks.true_classes, masks.classes[masks.classes >= 0]):
             own, true = masks.classes == class_id, masks.true_classes == class_id
@@ -109,7 +112,7 @@ class InstancesSuite(FigureSuite[MatchingOptions]):
         found = {k: v.segmentation for k, v in per_class.items() if v.true_positives}
         yield self._record('sq', _mean(found), n)
 
-    def _pieces(self, context: SuiteContext, masks: Masks) -> Iterator[MetricRecord]:
+    def _count_pieces(self, context: SuiteContext, masks: Masks) -> Iterator[MetricRecord]:
         pieces = pieces_of_instances(masks.overlaps, min_points=MIN_PIECE_POINTS)
         merged = instances_of_pieces(masks.overlaps, min_points=MIN_PIECE_POINTS)
         yield self._record('over_segmentation', mean_excess(pieces), len(pieces))
@@ -122,7 +125,7 @@ class InstancesSuite(FigureSuite[MatchingOptions]):
             yield self._record('over_segmentation', mean_excess(own), len(own), name)
             yield self._record('most_pieces', float(own.max()), len(own), name)
 
-    def _counts(
+    def _compare_counts(
         self, context: SuiteContext, left_out: frozenset[int] = frozenset()
     ) -> Iterator[MetricRecord]:
         """Yield the error of the number of objects of each class, without excluded objects."""

@@ -175,7 +175,7 @@ def build_tiers(graph: SceneGraph, wordnet: WordNet) -> TieredLabels:
                 words[node.label],
                 (),
                 tuple(item for item in alike[node.label] if item not in words[node.label]),
-                _overlapping(node, nodes),
+                _find_overlapping(node, nodes),
             )
             for node in nodes
         ),
@@ -196,8 +196,8 @@ def class_words(name: str, wordnet: WordNet) -> tuple[str, ...]:
 
 def look_alikes(nodes: Sequence[SceneNode], wordnet: WordNet) -> dict[str, tuple[str, ...]]:
     """Return the classes that each class of a scene resembles, in alphabetical order."""
-    sizes = _class_sizes(nodes)
-    above = {name: _meanings_above(name, wordnet) for name in sizes}
+    sizes = _measure_classes(nodes)
+    above = {name: _find_meanings_above(name, wordnet) for name in sizes}
     return {
         name: tuple(
             other
@@ -210,7 +210,7 @@ def look_alikes(nodes: Sequence[SceneNode], wordnet: WordNet) -> dict[str, tuple
     }
 
 
-def _class_sizes(nodes: Sequence[SceneNode]) -> dict[str, float]:
+def _measure_classes(nodes: Sequence[SceneNode]) -> dict[str, float]:
     """Return the median longest edge of each class in metres; infinite without boxes."""
     edges: dict[str, list[float]] = {}
     for node in nodes:
@@ -221,14 +221,14 @@ def _class_sizes(nodes: Sequence[SceneNode]) -> dict[str, float]:
     return {name: float(np.median(own)) if own else np.inf for name, own in edges.items()}
 
 
-def _meanings_above(name: str, wordnet: WordNet) -> frozenset[int]:
+def _find_meanings_above(name: str, wordnet: WordNet) -> frozenset[int]:
     found = wordnet.thing(name) or wordnet.thing(name.rsplit(' ', 1)[-1])
     if found is None:
         return frozenset()
     return frozenset({found.offset, *wordnet.general(found, COMMON_STEPS)})
 
 
-def _overlapping(node: SceneNode, nodes: Sequence[SceneNode]) -> tuple[int, ...]:
+def _find_overlapping(node: SceneNode, nodes: Sequence[SceneNode]) -> tuple[int, ...]:
     box = box_of(node)
     if box is None:
         return ()
@@ -302,12 +302,12 @@ class OpenLex3DSuite:
         """Score the features of one map."""
         features = select_featured_points(context.semantic_map)
         if features is None or context.text_encoder is None:
-            return list(self._nothing())
-        tiers = self._tiers(context)
+            return list(self._list_absent())
+        tiers = self._read_tiers(context)
         options = self._options
         prompts = tiers.prompts() if options.prompts is None else read_prompts(options.prompts)
         if not prompts:
-            return list(self._nothing())
+            return list(self._list_absent())
         queries = (
             queries_of(tiers, options.query_level)
             if options.queries is None
@@ -316,47 +316,39 @@ class OpenLex3DSuite:
         most_words = max(options.top_n, default=1)
         asked = QueriedMap(context, features, tiers, prompts, queries, most_words)
         scored = [item for item in tiers.objects.values() if TieredLabels.is_scored(item)]
-        by_machine = MetricRecord(
-            self.name,
-            '',
-            MACHINE_MADE,
-            value=float(tiers.machine_made),
-            n=len(scored),
-            higher_is_better=False,
-        )
-        count = MetricRecord(self.name, '', PROMPTS, value=len(prompts), n=len(prompts))
-        return [
-            by_machine,
-            count,
-            *self._mode(asked, compat=True),
-            *self._mode(asked, compat=False),
+        machine_made = float(tiers.machine_made)
+        found = [
+            MetricRecord(
+                self.name,
+                '',
+                MACHINE_MADE,
+                value=machine_made,
+                n=len(scored),
+                higher_is_better=False,
+            ),
+            MetricRecord(self.name, '', PROMPTS, value=len(prompts), n=len(prompts)),
         ]
+        for compat in (True, False):
+            found += self._score_words(asked, compat)
+            found += self._rank_sets(asked, compat)
+            found += self._score_retrieval(asked, compat)
+        return found
 
-    def _mode(self, asked: QueriedMap, *, compat: bool) -> Iterator[MetricRecord]:
-        yield from self._words(asked, compat)
-        yield from self._ranking(asked, compat)
-        yield from self._retrieval(asked, compat)
-
-    def _nothing(self) -> Iterator[MetricRecord]:
+    def _list_absent(self) -> Iterator[MetricRecord]:
         for compat in (True, False):
             for n in self._options.top_n:
                 for name in _CATEGORIES:
-                    yield self._missing(compat, f'top{n}_{name}')
+                    yield self._record(compat, f'top{n}_{name}')
             for figure in _RANKING_FIGURES:
-                yield self._missing(compat, _ranking_metric(figure))
-            for metric in self._retrieval_figures(compat):
-                yield self._missing(compat, metric)
+                yield self._record(compat, _name_ranking(figure))
+            for metric in self._list_retrieval_metrics(compat):
+                yield self._record(compat, metric)
 
-    def _missing(self, compat: bool, metric: str) -> MetricRecord:
-        mode = (Mode.COMPAT if compat else Mode.STRICT).value
-        better = not metric.startswith('top') or metric.endswith('_synonym')
-        return MetricRecord.not_applicable(self.name, mode, metric, higher_is_better=better)
-
-    def _retrieval_figures(self, compat: bool) -> list[str]:
+    def _list_retrieval_metrics(self, compat: bool) -> list[str]:
         at_k = [] if compat else [f'recall_at_{k}' for k in RECALL_RANKS]
         return ['map', 'ap50', 'ap25', 'inverse_rank', *at_k]
 
-    def _tiers(self, context: SuiteContext) -> TieredLabels:
+    def _read_tiers(self, context: SuiteContext) -> TieredLabels:
         if self._options.tiers is not None:
             return read_tiers(self._options.tiers)
         tiers = build_tiers(context.ground_truth.graph, WordNet(self._options.wordnet))
@@ -365,14 +357,13 @@ class OpenLex3DSuite:
         return tiers
 
     def _record(
-        self, compat: bool, metric: str, value: float, n: int, *, higher_is_better: bool = True
+        self, compat: bool, metric: str, value: float | None = None, n: int = 0
     ) -> MetricRecord:
-        mode = Mode.COMPAT if compat else Mode.STRICT
-        return MetricRecord(
-            self.name, mode.value, metric, value=value, n=n, higher_is_better=higher_is_better
-        )
+        mode = (Mode.COMPAT if compat else Mode.STRICT).value
+        better = not metric.startswith('top') or metric.endswith('_synonym')
+        return MetricRecord(self.name, mode, metric, value=value, n=n, higher_is_better=better)
 
-    def _words(self, asked: QueriedMap, compat: bool) -> Iterator[MetricRecord]:
+    def _score_words(self, asked: QueriedMap, compat: bool) -> Iterator[MetricRecord]:
         points, gate = asked.points(compat=compat), self._options.max_distance_m
         for n in self._options.top_n:
             best = asked.best[:, :n]
@@ -380,10 +371,9 @@ class OpenLex3DSuite:
                 points, best, asked.tiers, asked.prompts, max_distance_m=gate, compat=compat
             )
             for name, share in category_shares(frequency):
-                metric, good = f'top{n}_{name}', name == 'synonym'
-                yield self._record(compat, metric, share, len(points.rows), higher_is_better=good)
+                yield self._record(compat, f'top{n}_{name}', share, len(points.rows))
 
-    def _ranking(self, asked: QueriedMap, compat: bool) -> Iterator[MetricRecord]:
+    def _rank_sets(self, asked: QueriedMap, compat: bool) -> Iterator[MetricRecord]:
         ranking = set_ranking(
             asked.points(compat=compat),
             asked.cosines,
@@ -394,16 +384,18 @@ class OpenLex3DSuite:
         )
         for figure in _RANKING_FIGURES:
             value = getattr(ranking, figure)
-            yield self._record(compat, _ranking_metric(figure), value, ranking.objects)
+            yield self._record(compat, _name_ranking(figure), value, ranking.objects)
 
-    def _retrieval(self, asked: QueriedMap, compat: bool) -> Iterator[MetricRecord]:
+    def _score_retrieval(self, asked: QueriedMap, compat: bool) -> Iterator[MetricRecord]:
         retrieval = asked.retrieval(
             compat=compat,
             max_distance_m=self._options.max_distance_m,
             per_mask=self._options.mask_alignment == 'per_mask',
         )
         if retrieval is None:
-            yield from (self._missing(compat, item) for item in self._retrieval_figures(compat))
+            yield from (
+                self._record(compat, item) for item in self._list_retrieval_metrics(compat)
+            )
             return
         n = len(retrieval.wanted)
         precision = compat_average_precision if compat else strict_average_precision
@@ -417,5 +409,5 @@ class OpenLex3DSuite:
                 yield self._record(compat, f'recall_at_{k}', recall_at_k(retrieval, k), n)
 
 
-def _ranking_metric(figure: str) -> str:
+def _name_ranking(figure: str) -> str:
     return 'set_ranking' if figure == 'overall' else f'set_ranking_{figure}'

@@ -70,11 +70,11 @@ class OsmaSegmentationSuite:
         """Score the labels of one map."""
         records: list[MetricRecord] = []
         for mode in self._options.modes:
-            score = self._compat if mode == 'compat' else self._strict
-            records += score(context) or self._nothing(mode)
+            score = self._score_compat if mode == 'compat' else self._score_strict
+            records += score(context) or self._list_absent(mode)
         return records
 
-    def _nothing(self, mode: str) -> list[MetricRecord]:
+    def _list_absent(self, mode: str) -> list[MetricRecord]:
         metrics = list(FIGURES)
         if mode == Mode.STRICT.value:
             top_k = (f'top{k}_accuracy' for k in self._options.top_k)
@@ -86,7 +86,7 @@ class OsmaSegmentationSuite:
             for metric in metrics
         ]
 
-    def _compat(self, context: SuiteContext) -> list[MetricRecord]:
+    def _score_compat(self, context: SuiteContext) -> list[MetricRecord]:
         fused = context.ground_truth.fused
         if fused is None or context.matches.predicted is None:
             return []
@@ -103,9 +103,9 @@ class OsmaSegmentationSuite:
         )
         _keep(context, matrix, Mode.COMPAT)
         scores = segmentation_scores(matrix, ignored=self._options.ignored_ids)
-        return list(self._records(scores, context.ground_truth.label_set, Mode.COMPAT))
+        return list(self._list_records(scores, context.ground_truth.label_set, Mode.COMPAT))
 
-    def _strict(self, context: SuiteContext) -> list[MetricRecord]:
+    def _score_strict(self, context: SuiteContext) -> list[MetricRecord]:
         truth, predicted = context.ground_truth, context.matches.predicted
         if predicted is None:
             return []
@@ -137,13 +137,13 @@ class OsmaSegmentationSuite:
         taken = np.append(labels, np.int32(NOTHING))[rows]
         scores = segmentation_scores(matrix, ignored=(), punish_false_classes=is_global)
         return [
-            *self._records(scores, truth.label_set, Mode.STRICT),
+            *self._list_records(scores, truth.label_set, Mode.STRICT),
             self._over_objects(context, taken),
             *self._score_losses(truth.surface.labels, taken, vocabulary, hallucinated),
             *self._top_k(context),
         ]
 
-    def _records(
+    def _list_records(
         self, scores: SegmentationScores, label_set: LabelSet, mode: Mode
     ) -> Iterator[MetricRecord]:
         n = int(scores.support.sum())

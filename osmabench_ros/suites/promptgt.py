@@ -267,12 +267,12 @@ class PromptGtSuite(ExactQuestionsSuite):
         if folder is not None:
             file = Path(folder) / f'{context.ground_truth.scene}_questions.json'
             return read_questions(file) if file.is_file() else []
-        wanted = self._specification(context)
+        wanted = self._find_specification(context)
         if wanted is None:
             return []
         return promptgt_questions(wanted, scene=context.scene_name, seed=context.seed)
 
-    def _specification(self, context: SuiteContext) -> SceneSpecification | None:
+    def _find_specification(self, context: SuiteContext) -> SceneSpecification | None:
         folder, truth = self._options.specifications, context.ground_truth
         file = None if folder is None else Path(folder) / f'{truth.scene}.yaml'
         if file is not None and file.is_file():
@@ -298,11 +298,11 @@ class PromptGtSuite(ExactQuestionsSuite):
         ):  # fmt: skip
             rows = records(SUITE, mode.value, metric, part, verdicts, answered_too=False)
             found += [row for row in rows if row.class_name or part is faithful]
-        wanted = self._specification(given.context)
-        return [*found, *(() if wanted is None else fidelity_records(wanted, given.context))]
+        wanted = self._find_specification(given.context)
+        return [*found, *(() if wanted is None else score_fidelity(wanted, given.context))]
 
 
-def fidelity_records(wanted: SceneSpecification, context: SuiteContext) -> Iterator[MetricRecord]:
+def score_fidelity(wanted: SceneSpecification, context: SuiteContext) -> Iterator[MetricRecord]:
     """Yield the share of facts of a specification that the whole scene holds, and by kind."""
     held = list(facts(wanted, context.ground_truth.graph))
     for kind in (None, *FactKind):

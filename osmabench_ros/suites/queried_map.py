@@ -59,13 +59,13 @@ def queries_of(labels: TieredLabels, level: Level) -> list[TextQuery]:
     found: dict[tuple[int, str], list[int]] = {}
     for part in _PARTS[level]:
         for item in labels.objects.values():
-            for text in _texts(item, part):
+            for text in _list_texts(item, part):
                 if stripped(text) not in EXCLUDED_SYNONYMS:
                     found.setdefault((part, text), []).append(item.object_id)
     return [TextQuery(text, tuple(ids)) for (_, text), ids in found.items()]
 
 
-def _texts(item: TieredObject, part: int) -> Iterator[str]:
+def _list_texts(item: TieredObject, part: int) -> Iterator[str]:
     if part == 0:
         yield from item.synonyms
         return
@@ -118,14 +118,14 @@ def select_featured_points(semantic_map: SemanticMap) -> FeaturedPoints | None:
             continue
         own = {n.id: n.feature_row for n in nodes if n.feature_space == name}
         node_rows = {key: row for key, row in own.items() if row is not None}
-        rows = _point_rows(semantic_map, name, node_rows)
+        rows = _find_point_rows(semantic_map, name, node_rows)
         if rows is not None:
             _check(rows, node_rows, space)
             return FeaturedPoints(space, rows, node_rows)
     return None
 
 
-def _point_rows(
+def _find_point_rows(
     semantic_map: SemanticMap, name: str, node_rows: dict[int, int]
 ) -> NDArray[np.int64] | None:
     dense = semantic_map.dense
@@ -202,7 +202,7 @@ class QueriedMap:
         if not len(predicted.points):
             return self._strict_points
         device = self.context.device
-        centers = _voxel_centers(predicted.points)
+        centers = _average_voxels(predicted.points)
         original = NeighbourIndex(predicted.points, device, 'map').query(centers).indices
         near = NeighbourIndex(centers, device, 'map').query(surface.points)
         return PointFeatures.of(surface.instances, near, self._rows[original])
@@ -264,7 +264,7 @@ class QueriedMap:
         return frozenset(i for i in seen if i in known and TieredLabels.is_scored(known[i]))
 
 
-def _voxel_centers(points: NDArray[np.float32]) -> NDArray[np.float32]:
+def _average_voxels(points: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the mean of the points of each occupied voxel."""
     _, inverse, counts = np.unique(
         voxel_keys(points, COMPAT_VOXEL_M), return_inverse=True, return_counts=True

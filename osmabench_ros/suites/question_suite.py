@@ -180,7 +180,7 @@ class QuestionSuite(Generic[OptionsT]):
     main_metrics: tuple[tuple[Mode, str], ...] = ((Mode.NONE, 'accuracy'),)
     """Metrics that are not applicable without questions."""
     published: Published[Any] | None = None
-    """The published files of the protocol, which `osmabench score` and its name score."""
+    """Published files of the protocol, which the command `score` scores by its name."""
 
     def __init__(self, *, options: Mapping[str, Any]) -> None:
         self._options = validated(self.options_type, options, f'suite "{self.name}"')
@@ -218,11 +218,13 @@ class QuestionSuite(Generic[OptionsT]):
             write_json(folder / 'answering.json', {'answerer': answerer.name, **summary})
             write_judging(folder, judge)
         given = AskedQuestions(context, asked, material, put, answers, verdicts)
-        return [
+        found = [
             *self.score(given),
             *records_of_summary(self.name, asked.semantic_map, summary, len(put)),
             *self.compare(given, self.select_compared(questions)),
         ]
+        context.progress('scored answers', 1.0)
+        return found
 
     def list_questions(self, context: SuiteContext) -> Sequence[Question]:
         """Return the questions of this suite that were prepared with the scene."""

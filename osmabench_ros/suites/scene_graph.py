@@ -92,16 +92,16 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
         options = self._options
         found = match_graph(context, options.match, options.min_iou, options.max_distance_m)
         if found is None:
-            return list(self._nothing(context))
+            return list(self._list_absent(context))
         return [
-            *self._nodes(context, found.things),
-            *self._labels(context, found.things),
-            *self._attributes(context, found.things),
-            *self._relations(context, found),
+            *self._score_nodes(context, found.things),
+            *self._score_labels(context, found.things),
+            *self._score_attributes(context, found.things),
+            *self._score_relations(context, found),
         ]
 
-    def _nothing(self, context: SuiteContext) -> Iterator[MetricRecord]:
-        labels = [f'label_accuracy{suffix}' for suffix in self._meanings(context)]
+    def _list_absent(self, context: SuiteContext) -> Iterator[MetricRecord]:
+        labels = [f'label_accuracy{suffix}' for suffix in self._score_meanings(context)]
         for metric in (*NODE_FIGURES, *labels, *self._relation_figures()):
             yield self._record(metric, None)
         for key in self._options.attributes:
@@ -116,7 +116,7 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
     def _share(self, metric: str, share: Share, class_name: str = '') -> MetricRecord:
         return self._record(metric, share.value, share.n, class_name)
 
-    def _nodes(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
+    def _score_nodes(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
         precision, recall = matches.precision, matches.recall
         total = matches.predicted + matches.true
         f1 = 2 * len(matches.pairs) / total if total else None
@@ -136,24 +136,26 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
         )
         yield self._record('box_iou', sum(iou) / boxes if boxes else None, boxes)
 
-    def _labels(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
+    def _score_labels(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
         graphs = context.published_graph.graph, context.ground_truth.graph
         if not any(node.label for node in graphs[0].of_kind(NodeKind.OBJECT)):
-            for suffix in self._meanings(context):
+            for suffix in self._score_meanings(context):
                 yield self._record(f'label_accuracy{suffix}', None)
             return
-        for suffix, same in self._meanings(context).items():
+        for suffix, same in self._score_meanings(context).items():
             share = label_accuracy(matches, *graphs, same)
             yield self._share(f'label_accuracy{suffix}', share)
 
-    def _meanings(self, context: SuiteContext) -> dict[str, SameLabel]:
+    def _score_meanings(self, context: SuiteContext) -> dict[str, SameLabel]:
         meanings: dict[str, SameLabel] = {'': exactly, '_synonym': is_synonym}
         similarity, threshold = context.similarity, self._options.similarity
         if similarity is not None:
             meanings['_embedding'] = lambda a, b: is_synonym(a, b) or similarity(a, b) >= threshold
         return meanings
 
-    def _attributes(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
+    def _score_attributes(
+        self, context: SuiteContext, matches: NodeMatches
+    ) -> Iterator[MetricRecord]:
         graphs = context.published_graph.graph, context.ground_truth.graph
         shares = attribute_accuracy(matches, *graphs, self._options.attributes)
         for key in self._options.attributes:
@@ -164,7 +166,9 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
                 else self._share('attribute_accuracy', share, key)
             )
 
-    def _relations(self, context: SuiteContext, found: MatchedGraph) -> Iterator[MetricRecord]:
+    def _score_relations(
+        self, context: SuiteContext, found: MatchedGraph
+    ) -> Iterator[MetricRecord]:
         predicted, true = context.published_graph.graph, context.ground_truth.graph
         matches = found.everything
         objects = {node.id for node in select_object_nodes(context)}

@@ -85,7 +85,7 @@ def overlaps_mask_by_mask(context: SuiteContext, max_distance_m: float) -> Overl
     points = surface.points[near]
     x, y, z = np.ascontiguousarray(points.T)
     ids, covered = [], []
-    for node_id, rows in _rows_of_masks(dense, predicted.rows):
+    for node_id, rows in _list_masks(dense, predicted.rows):
         own = dense.points[rows]
         # Most of the surface is far from a mask, which its box shows at once.
         low, high = own.min(axis=0) - max_distance_m, own.max(axis=0) + max_distance_m
@@ -105,7 +105,7 @@ def overlaps_mask_by_mask(context: SuiteContext, max_distance_m: float) -> Overl
     )
 
 
-def _rows_of_masks(
+def _list_masks(
     dense: DenseMap, valid: NDArray[np.int64]
 ) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Yield every mask that has valid points, with their rows in the map."""
@@ -147,13 +147,13 @@ def find_excused_masks(
     unseen = on_things < _FEW_POINTS
     if unseen.any():
         ids = overlaps.predicted_ids[unseen]
-        near = _near_instances(context, max_distance_m)
+        near = _find_near_instances(context, max_distance_m)
         off_things[unseen] = np.maximum(
             off_things[unseen],
-            _share_of_points(context, ids, (near != _NOTHING_NEAR) & ~np.isin(near, things)),
+            _measure_shares(context, ids, (near != _NOTHING_NEAR) & ~np.isin(near, things)),
         )
         of_building[unseen] = np.maximum(
-            of_building[unseen], _share_of_points(context, ids, np.isin(near, building))
+            of_building[unseen], _measure_shares(context, ids, np.isin(near, building))
         )
     nodes = [graph.by_id.get(int(item)) for item in overlaps.predicted_ids]
     called_objects = np.array([calls_an_object(node, truth.label_set) for node in nodes], bool)
@@ -181,7 +181,7 @@ def select_object_nodes(context: SuiteContext) -> list[SceneNode]:
 _NOTHING_NEAR = -2
 
 
-def _near_instances(context: SuiteContext, max_distance_m: float) -> NDArray[np.int64]:
+def _find_near_instances(context: SuiteContext, max_distance_m: float) -> NDArray[np.int64]:
     """Return the instance of the surface near each valid point, seen or not."""
     truth, near = context.ground_truth, context.matches.map_to_truth
     true = np.concatenate([truth.surface.instances, truth.unseen.instances, [NO_INSTANCE]])
@@ -189,7 +189,7 @@ def _near_instances(context: SuiteContext, max_distance_m: float) -> NDArray[np.
     return np.where(within, true[near.indices].astype(np.int64), _NOTHING_NEAR)
 
 
-def _share_of_points(
+def _measure_shares(
     context: SuiteContext, mask_ids: NDArray[np.int64], chosen: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     """Return the fraction of each mask's points that are chosen among the valid ones."""
@@ -324,7 +324,7 @@ def match_graph(
     nodes = select_object_nodes(context)
     true = [node for node in truth.fair_graph.nodes if node.kind in THINGS]
     overlaps = None if match == 'boxes' else mask_overlaps(context, max_distance_m)
-    iou = _iou(nodes, true, overlaps, boxes=match != 'masks')
+    iou = _measure_iou(nodes, true, overlaps, boxes=match != 'masks')
     if iou is None:
         return None
     ids, true_ids = [node.id for node in nodes], np.array([node.id for node in true], np.int64)
@@ -351,7 +351,7 @@ def match_graph(
     )
 
 
-def _iou(
+def _measure_iou(
     nodes: list[SceneNode], true: list[SceneNode], overlaps: Overlaps | None, *, boxes: bool
 ) -> NDArray[np.float64] | None:
     if not nodes:

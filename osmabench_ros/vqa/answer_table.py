@@ -42,7 +42,7 @@ def saved_answers(reference: str = '', *, baselines: bool = True) -> Published[S
             for name, answers in _make_baselines(items).items() if baselines else ():
                 verdicts[name] = _judge_answers(items, answers, judge)
             for name, right in verdicts.items():
-                yield from _tabulate(items, name, right, reference)
+                yield from _list_outcomes(items, name, right, reference)
 
     def sum_up(group: Mapping[str, str], part: pd.DataFrame) -> dict[str, Any]:
         low, high = interval_over_scenes(part.groupby('of_scene')['right'].agg(list).to_dict())
@@ -74,11 +74,11 @@ def saved_answers(reference: str = '', *, baselines: bool = True) -> Published[S
         modes=(Mode.NONE,),
         orders={'scene': (..., ALL_SCENES), 'condition': (...,)},
         sum_up=sum_up,
-        arrange=_spread_categories,
+        arrange=_split_categories,
     )
 
 
-def _tabulate(
+def _list_outcomes(
     saved: Sequence[SavedAnswer], name: str, right: Sequence[bool], reference: str
 ) -> Iterator[dict[str, Any]]:
     """Yield the answers of one source by a method or a baseline."""
@@ -104,7 +104,7 @@ def _tabulate(
         }
 
 
-def _spread_categories(scores: Scores) -> Scores:
+def _split_categories(scores: Scores) -> Scores:
     """Return scores with a column for each category, and for the source if there are several."""
     names = sorted({name for row in scores for name in row['categories']})
     several = len({row['source'] for row in scores}) > 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -106,39 +105,6 @@ def reference_answers(
         yield metric, known, answer_all(known, questions, rules, part)
 
 
-@dataclass(frozen=True)
-class QuestionResult:
-    """Answers and verdicts in order of the questions, one each, with the records of `scored`."""
-
-    answers: tuple[Answer, ...]
-    verdicts: tuple[Verdict, ...]
-    records: tuple[MetricRecord, ...]
-
-
-def evaluate_questions(
-    asked: QuestionedMap,
-    questions: Sequence[Question],
-    answerer: Answerer,
-    judge: Judge,
-    *,
-    suite: str = 'exact_questions',
-    directory: Path | None = None,
-    beside: Mapping[str, Answerer] = MappingProxyType({}),
-    progress: Progress = silent,
-) -> QuestionResult:
-    """Ask a map all questions, save and score the answers; IncompleteError if a server failed.
-
-    Further answerers may be asked too, for the metric of their key.
-    """
-    answers, verdicts = answer_and_judge(
-        asked.semantic_map, questions, answerer, judge, directory, progress
-    )
-    rest = share(progress, 0.65, 0.95)
-    found = scored(asked, questions, verdicts, suite=suite, beside=beside, progress=rest)
-    progress('scored answers', 1.0)
-    return QuestionResult(tuple(answers), tuple(verdicts), tuple(found))
-
-
 def answer_and_judge(
     semantic_map: SemanticMap,
     questions: Sequence[Question],
@@ -222,12 +188,10 @@ def _partial_credit(
     suite: str, mode: str, questions: Sequence[Question], verdicts: Sequence[Verdict]
 ) -> Iterator[MetricRecord]:
     """Yield the mean score over questions with answers of several parts; no answer scores 0."""
-    by_id = {verdict.question_id: verdict for verdict in verdicts}
+    given = {verdict.question_id: verdict.score for verdict in verdicts}
     asked = [item for item in questions if item.answer_type in TYPES_WITH_PARTS]
-    scores = [by_id[item.id].score or 0.0 for item in asked if item.id in by_id]
     if asked:
-        value = math.fsum(scores) / len(asked)
-        yield MetricRecord(suite, mode, 'score', value=value, n=len(asked))
+        yield MetricRecord.of_mean(suite, mode, 'score', [given.get(x.id) or 0.0 for x in asked])
 
 
 def _by_evidence(

@@ -45,6 +45,11 @@ def read_lines(model: type[Model], path: Path) -> Iterator[tuple[str, Model]]:
             yield where, validated(model, data, where, QuestionError)
 
 
+def make_line_reader(model: type[Model]) -> Callable[[Sequence[Path]], list[Model]]:
+    """Return a `Published.read` of files of JSON lines."""
+    return lambda paths: [row for path in paths for _, row in read_lines(model, path)]
+
+
 def average(_group: Mapping[str, str], part: pd.DataFrame) -> dict[str, Any]:
     """Return the mean of each outcome of a group; None where no row has a value."""
     return {

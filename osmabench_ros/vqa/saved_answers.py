@@ -75,11 +75,11 @@ def read_saved_answers(paths: Sequence[Path]) -> list[SavedAnswer]:
     occurrences: Counter[tuple[str, str, str, str]] = Counter()
     first_in: dict[tuple[str, str, str, str], Path] = {}
     saved = []
-    for path in (file for given in paths for file in _files(given)):
+    for path in (file for given in paths for file in _list_files(given)):
         if path.name == ANSWERS and path.with_name(QUESTIONS).exists():
-            saved += _of_run(path)
+            saved += _read_run(path)
             continue
-        for where, row, place in _rows(path):
+        for where, row, place in _read_rows(path):
             lacking = [key for key in _REQUIRED if row.get(key) is None]
             if lacking:
                 raise QuestionError(f'{where}: "{lacking[0]}" is missing')
@@ -98,7 +98,7 @@ def read_saved_answers(paths: Sequence[Path]) -> list[SavedAnswer]:
     return saved
 
 
-def _files(path: Path) -> list[Path]:
+def _list_files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     patterns = (*_PUBLISHED, *_LINES)
@@ -109,7 +109,7 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-def _of_run(path: Path) -> list[SavedAnswer]:
+def _read_run(path: Path) -> list[SavedAnswer]:
     """Return the answers of a run that its map could serve, as that run was scored."""
     run = path.resolve().parents[1]
     # dataset.scene.condition.mapper.simulator.seed
@@ -130,22 +130,22 @@ def _of_run(path: Path) -> list[SavedAnswer]:
     return found
 
 
-def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any], _Place]]:
+def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any], _Place]]:
     with errors_as(QuestionError, f'{path} cannot be read', UnicodeDecodeError):
         text = read_unpacked(path, QuestionError).decode('utf-8')
     if '.json' in path.suffixes and text.lstrip().startswith('['):
         place = _place(path)
         for number, row in enumerate(parse_json(text, str(path), QuestionError), start=1):
             where = f'{path}, answer {number}'
-            yield where, _object(row, where), place
+            yield where, _check_object(row, where), place
         return
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip():
             where = f'{path}:{number}'
-            yield where, _object(parse_json(line, where, QuestionError), where), _Place()
+            yield where, _check_object(parse_json(line, where, QuestionError), where), _Place()
 
 
-def _object(row: Any, where: str) -> Mapping[str, Any]:
+def _check_object(row: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(row, dict):
         raise QuestionError(f'{where}: not an object with a question and its answers')
     return row
@@ -182,11 +182,11 @@ def _read_saved(
         answer_type_of(str(row['answer'])), str(row['answer']),
     )  # fmt: skip
     answer = Answer(key, str(row['scene_graph_answer']), 'saved')
-    similar, unjudged = _verdict(row, where)
+    similar, unjudged = _read_verdict(row, where)
     return SavedAnswer(question, answer, condition, similar, unjudged, source)
 
 
-def _verdict(row: Mapping[str, Any], where: str) -> tuple[bool | None, bool]:
+def _read_verdict(row: Mapping[str, Any], where: str) -> tuple[bool | None, bool]:
     """Return the saved verdict, and whether there is one that says nothing, such as "N/A"."""
     key = next((key for key in VERDICT_KEYS if row.get(key) is not None), None)
     if key is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -218,21 +219,14 @@ def _record(
     higher_is_better: bool,
     excluded: bool,
 ) -> MetricRecord:
-    hits, total = [hit for hit, _ in outcomes], len(outcomes)
-    if excluded or total == 0:
-        return MetricRecord(
-            suite, mode, metric, category, n=total, higher_is_better=higher_is_better
-        )
-    low, high = _interval_over_objects(hits, [nodes for _, nodes in outcomes])
-    value = sum(hits) / total
-    return MetricRecord(suite, mode, metric, category, value, low, high, total, higher_is_better)
-
-
-def _interval_over_objects(
-    hits: Sequence[bool], objects: Sequence[tuple[int, ...]]
-) -> tuple[float, float]:
-    """Return the interval of a share; questions about no known object are taken one by one."""
-    if not any(objects):
-        return wilson_interval(sum(hits), len(hits))
-    found = jackknife_interval(hits, unit='objects', owners=objects, share=True)
-    return found.low, found.high
+    """Return a share with its interval; questions about no known object are taken one by one."""
+    hits, owners = [hit for hit, _ in outcomes], [nodes for _, nodes in outcomes]
+    record = MetricRecord.of_share(
+        suite, mode, metric, hits, category, higher_is_better=higher_is_better
+    )
+    if excluded or not hits:
+        return replace(record, value=None, low=None, high=None, applicable=False)
+    if not any(owners):
+        return record
+    found = jackknife_interval(hits, unit='objects', owners=owners, share=True)
+    return replace(record, low=found.low, high=found.high)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from osmabench_ros.vqa import english
-from osmabench_ros.vqa.kinds import Query, QueryKind
+from osmabench_ros.vqa.kinds import KINDS, Kind, Query, QueryKind
 from osmabench_ros.vqa.knowledge import AFFORDANCES, COMPARATIVES
 
 RELATIONS = ('attached to', 'next to', 'near', 'under', 'in', 'on')
@@ -33,19 +33,19 @@ _NOUN = r'[^?,:.]+?'
 
 def worded(query: Query, choice: int) -> str:
     """Return a query as a question; `choice` picks one of the wordings, modulo their number."""
-    wordings = query.kind.row.wordings
+    wordings = query.kind.wordings
 
-    def filled(slot: re.Match[str]) -> str:
+    def fill(slot: re.Match[str]) -> str:
         position, form = slot.groups()
         if position is None:
             return f'{query.number:g}' if form == 'number' else query.word
         noun = query.phrases[int(position)]
         return _FORMS[form](noun)
 
-    return _SLOT.sub(filled, wordings[choice % len(wordings)])
+    return _SLOT.sub(fill, wordings[choice % len(wordings)])
 
 
-def _pattern(wording: str) -> re.Pattern[str]:
+def _compile_wording(wording: str) -> re.Pattern[str]:
     parts, end = [], 0
     for slot in _SLOT.finditer(wording):
         parts.append(re.escape(wording[end : slot.start()]))
@@ -61,18 +61,18 @@ def _pattern(wording: str) -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=1)
-def _grammar() -> tuple[tuple[str, QueryKind, re.Pattern[str]], ...]:
+def _compile(kinds: tuple[Kind, ...]) -> tuple[tuple[str, Kind, re.Pattern[str]], ...]:
     """Wordings with the longest literal text first, so that the most specific one wins."""
-    entries = [(wording, kind) for kind in QueryKind for wording in kind.row.wordings]
+    entries = [(wording, kind) for kind in kinds for wording in kind.wordings]
     entries.sort(key=lambda entry: (-len(_SLOT.sub('', entry[0])), entry[0]))
-    return tuple((_SLOT.split(w)[0].lower(), kind, _pattern(w)) for w, kind in entries)
+    return tuple((_SLOT.split(w)[0].lower(), kind, _compile_wording(w)) for w, kind in entries)
 
 
 def parsed(text: str) -> Query | None:
     """Return the meaning of a question, None if the wording is not one of a kind."""
     text = ' '.join(text.split())
     lowered = text.lower()
-    for start, kind, pattern in _grammar():
+    for start, kind, pattern in _compile(tuple(KINDS.values())):
         if not lowered.startswith(start):
             continue
         match = pattern.fullmatch(text)
@@ -81,7 +81,7 @@ def parsed(text: str) -> Query | None:
     return None
 
 
-def _query(kind: QueryKind, groups: Mapping[str, str]) -> Query:
+def _query(kind: Kind, groups: Mapping[str, str]) -> Query:
     phrases = {}
     for name, value in groups.items():
         if name.startswith('n') and name != 'number':

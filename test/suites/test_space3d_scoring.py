@@ -19,18 +19,14 @@ from osmabench_ros.errors import (
 from osmabench_ros.language.client import ModelClient, ResponseCache, RetryPolicy
 from osmabench_ros.language.settings import make_language_model
 from osmabench_ros.metrics.record import Mode
-from osmabench_ros.suites.space3d.folder import DetectedObject, DetectedScene, SceneFolder
-from osmabench_ros.suites.space3d.scoring import Grading, Judges, read_as_published
+from osmabench_ros.suites.space3d.folder import DetectedObject, SceneFolder
+from osmabench_ros.suites.space3d.scoring import Grading, read_as_published
 from osmabench_ros.suites.space3d.suite import SentenceGrader
 
-KNOWN = DetectedScene(
-    {},
-    {
-        number: DetectedObject(class_name='chair', center=center, sizes=(1, 1, 1))
-        for number, center in ((3, (1.0, 2.0, 0.5)), (12, (4.0, -1.25, 0.5)))
-    },
-    {},
-)
+KNOWN = {
+    number: DetectedObject(class_name='chair', center=center, sizes=(1, 1, 1))
+    for number, center in ((3, (1.0, 2.0, 0.5)), (12, (4.0, -1.25, 0.5)))
+}
 NAVIGABLE = 'What is the navigable distance between the sofa and the door?'
 LACKING = 'Which rooms do not contain a bed?'
 STRAIGHT = 'How far apart are the lamp and the sofa?'
@@ -181,7 +177,7 @@ def test_an_empty_reply_of_a_judge_is_kept_as_an_error_and_the_rest_is_judged(mo
         cache=ResponseCache(tmp_path / 'cache'),
         patience=RetryPolicy(attempts=2, first_wait_s=0.01),
     )
-    grading = Grading(Mode.COMPAT, Judges(client, client), tmp_path / 'out')
+    grading = Grading(Mode.COMPAT, tmp_path / 'out', client, client)
     with pytest.warns(OsmabenchWarning, match='sent an empty reply'):
         (found,) = grading.published().score_files([folder.path])
     assert (found['errors'], found['right'], found['questions']) == (1, 1, 3)

@@ -1,10 +1,12 @@
 """From questions and a map to records: joined by id, beside baselines."""
 
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from support.world.graphs import as_map, large_graph, living_room, seen, vocabulary
 
+from osmabench_ros.base.progress import silent
 from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.vqa.answering.baselines import (
     constant,
@@ -14,7 +16,13 @@ from osmabench_ros.vqa.answering.baselines import (
     with_random_labels,
 )
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
-from osmabench_ros.vqa.evaluation import QuestionedMap, answer_all, evaluate_questions, judge_all
+from osmabench_ros.vqa.evaluation import (
+    QuestionedMap,
+    answer_all,
+    answer_and_judge,
+    judge_all,
+    scored,
+)
 from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.kinds import Query, QueryKind
@@ -27,6 +35,17 @@ GRAPH = living_room()
 QUESTIONS = generate_questions(
     GRAPH, seen(GRAPH), scene='room', seed=2, label_set=vocabulary(GRAPH)
 )
+
+
+def evaluate_questions(
+    asked, questions, answerer, judge, directory=None, suite='exact_questions', progress=silent
+):
+    """Ask, judge and score as suites of questions do."""
+    answers, verdicts = answer_and_judge(
+        asked.semantic_map, questions, answerer, judge, directory, progress
+    )
+    records = scored(asked, questions, verdicts, suite=suite)
+    return SimpleNamespace(answers=answers, verdicts=verdicts, records=records)
 
 
 @pytest.fixture(scope='module')
@@ -145,7 +164,7 @@ def test_the_rule_answerer_tells_how_far_it_is():
         (f'answered {n} of {total} questions', pytest.approx(0.55 * n / total))
         for n in (0, 20, 40)
     ]
-    assert reported[-1] == ('scored answers', 1.0)
+    assert reported[-1] == (f'judged {total} of {total} answers', pytest.approx(0.65))
     assert [fraction for _, fraction in reported] == sorted(fraction for _, fraction in reported)
 
 

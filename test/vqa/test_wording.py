@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from osmabench_ros.scenes.apartment.generate import APARTMENT_LABELS
 from osmabench_ros.vqa.english import COLORS, MATERIALS, indefinite, plural, singular
-from osmabench_ros.vqa.kinds import Query, QueryKind
+from osmabench_ros.vqa.kinds import KINDS, Query
 from osmabench_ros.vqa.knowledge import AFFORDANCES, COMPARATIVES, knowledge
 from osmabench_ros.vqa.wording import RELATIONS, parsed, worded
 
@@ -24,17 +24,17 @@ WORDS = {'relation': RELATIONS, 'color': COLORS, 'material': tuple(MATERIALS)}
 WORDS |= {'more': COMPARATIVES, 'done': AFFORDANCES}
 
 
-@pytest.mark.parametrize('kind', list(QueryKind))
+@pytest.mark.parametrize('kind', list(KINDS.values()))
 @given(data=st.data())
 def test_every_wording_reads_back_as_its_meaning(kind, data):
-    wording = kind.row.wordings[0]
+    wording = kind.wordings[0]
     slots = 1 + max([i for i in range(3) if f'{{{i}:' in wording], default=-1)
     phrases = tuple(data.draw(NOUNS) for _ in range(slots))
     lists = [words for name, words in WORDS.items() if f'{{{name}}}' in wording]
     word = data.draw(st.sampled_from(lists[0])) if lists else ''
     number = 0.75 if '{number}' in wording else None
     query = Query(kind, phrases, word, number)
-    for choice in range(len(kind.row.wordings)):
+    for choice in range(len(kind.wordings)):
         assert parsed(worded(query, choice)) == query
 
 

@@ -138,7 +138,7 @@ def decision(place: Place, line_m: NDArray[np.float64]) -> str:
     The directions of the first and the last 0.8 m count. Ways shorter than 1.2 m are not clear,
     nor those that begin within 12 degrees of the border between two quarters.
     """
-    found = _first_and_turn(place, line_m)
+    found = _measure_turn(place, line_m)
     if found is None or found[2] < _SHORTEST_M:
         return ''
     first, turn, _ = found
@@ -157,37 +157,35 @@ def likeliest_decision(
     place: Place, line_m: NDArray[np.float64], options: Sequence[str]
 ) -> str | None:
     """Return the option with directions that a way begins and ends in with the least turning."""
-    found = _first_and_turn(place, line_m)
+    found = _measure_turn(place, line_m)
     if found is None:
         return None
     first, turn, _ = found
 
-    def off_rad(option: str) -> float:
+    def measure_turning(option: str) -> float:
         if option in (AHEAD_LEFT, AHEAD_RIGHT):
             side = 1 if option == AHEAD_RIGHT else -1
             return abs(first) + abs(wrapped(turn - side * math.pi / 2))
         quarter = next((key for key, name in _TURNED.items() if name == option), 0)
         return abs(wrapped(first - quarter * math.pi / 2)) + abs(turn)
 
-    return min((item for item in options if item in DECISIONS), key=off_rad, default=None)
+    return min((item for item in options if item in DECISIONS), key=measure_turning, default=None)
 
 
-def _first_and_turn(
-    place: Place, line_m: NDArray[np.float64]
-) -> tuple[float, float, float] | None:
+def _measure_turn(place: Place, line_m: NDArray[np.float64]) -> tuple[float, float, float] | None:
     """Return the bearing at which a way begins, by how much it turns, and its length in metres."""
     legs = np.linalg.norm(np.diff(line_m[:, :2], axis=0), axis=1)
     length = float(legs.sum())
     if length < 1e-6:
         return None
-    start = _along(line_m, legs, min(_LEG_M, length)) - line_m[0, :2]
-    end = line_m[-1, :2] - _along(line_m, legs, max(0.0, length - _LEG_M))
+    start = _follow_line(line_m, legs, min(_LEG_M, length)) - line_m[0, :2]
+    end = line_m[-1, :2] - _follow_line(line_m, legs, max(0.0, length - _LEG_M))
     here = np.asarray(place.eye_m[:2])
     first, last = place.bearing(here + start), place.bearing(here + end)
     return wrapped(first), wrapped(last - first), length
 
 
-def _along(
+def _follow_line(
     line_m: NDArray[np.float64], legs: NDArray[np.float64], way_m: float
 ) -> NDArray[np.float64]:
     """Return the point (2,) after a length of a way."""
@@ -325,14 +323,14 @@ class ViewReader:
         node = self._reader.named(phrase)
         return None if node is None else node.box
 
-    def _direction(self, asked: Asked, options: Sequence[str]) -> Said:
+    def _answer_direction(self, asked: Asked, options: Sequence[str]) -> Said:
         box = self.box_of(asked.about)
         names = COMPASS if asked.task is Task.DIRECTION else SIDES
         if box is None:
             return None
         return min(options, key=lambda name: asked.place.off_sector_rad(box, names.index(name)))
 
-    def _object(self, asked: Asked, options: Sequence[str]) -> Said:
+    def _answer_object(self, asked: Asked, options: Sequence[str]) -> Said:
         sector = COMPASS.index(asked.about)
         found = {name: box for name in options if (box := self.box_of(name)) is not None}
         off = {name: asked.place.off_sector_rad(box, sector) for name, box in found.items()}
@@ -349,7 +347,7 @@ class ViewReader:
         boxes = [node.box for node in nodes if node.box is not None]
         return sum(is_seen(box, self._nearest[place]) for box in boxes)
 
-    def _decide(self, asked: Asked, options: Sequence[str]) -> Said:
+    def _choose_decision(self, asked: Asked, options: Sequence[str]) -> Said:
         box = self.box_of(asked.about)
         if box is None or self._ways is None:
             return None
@@ -366,14 +364,14 @@ class ViewReader:
         return {
             (step, skipped): sum(
                 asked.place.outside_view_rad(box, np.radians(step * number))
-                for number, names in enumerate(_without(asked.shown, skipped))
+                for number, names in enumerate(_skip_image(asked.shown, skipped))
                 for name in names
                 if (box := boxes[name]) is not None
             )
             for step, skipped in product(STEPS_DEG, odd)
         }
 
-    def _rotation(self, asked: Asked, options: Sequence[str]) -> Said:
+    def _answer_rotation(self, asked: Asked, options: Sequence[str]) -> Said:
         del options
         if not any(self.box_of(name) is not None for names in asked.shown for name in names):
             return None
@@ -382,26 +380,26 @@ class ViewReader:
         return odd or ANGLES[STEPS_DEG.index(step)]
 
 
-def _without(shown: Sequence[Sequence[str]], number: int) -> list[Sequence[str]]:
+def _skip_image(shown: Sequence[Sequence[str]], number: int) -> list[Sequence[str]]:
     """Return what images show without one of them, by its number from 1; 0 leaves all."""
     return [names for i, names in enumerate(shown, start=1) if i != number]
 
 
 _RULES: Mapping[Task, Callable[[ViewReader, Asked, Sequence[str]], Said]] = {
-    Task.DIRECTION: ViewReader._direction,
-    Task.OBJECT: ViewReader._object,
+    Task.DIRECTION: ViewReader._answer_direction,
+    Task.OBJECT: ViewReader._answer_object,
     Task.COUNT: ViewReader._count,
-    Task.ANGLE: ViewReader._rotation,
-    Task.DIFFERENCE: ViewReader._rotation,
-    Task.PLACE: ViewReader._direction,
-    Task.DECISION: ViewReader._decide,
+    Task.ANGLE: ViewReader._answer_rotation,
+    Task.DIFFERENCE: ViewReader._answer_rotation,
+    Task.PLACE: ViewReader._answer_direction,
+    Task.DECISION: ViewReader._choose_decision,
 }
 
 
 class RuleOfViews(OneByOne):
     """Reads the place and the question, and looks around in the recorded map from there.
 
-    A choice is answered with its letter.
+    A choice is answer_inquiry with its letter.
     """
 
     def __init__(self, embedder: Embedder | None = None) -> None:
@@ -415,7 +413,7 @@ class RuleOfViews(OneByOne):
         reader = ViewReader(graph, points, ways_of_map(semantic_map))
         kept = cache(reader.answer)
 
-        def answered(item: Inquiry) -> Answer:
+        def answer_inquiry(item: Inquiry) -> Answer:
             asked = read(item.text)
             if asked is None:
                 return Answer(item.id, None, self.name, note='the rules do not know it')
@@ -425,4 +423,4 @@ class RuleOfViews(OneByOne):
                 value = LETTERS[item.options.index(value)]
             return Answer(item.id, value, self.name, note=note)
 
-        return answered
+        return answer_inquiry

@@ -113,7 +113,7 @@ def panorama_questions(
         for item in _Views(known, place, shots, rng).items():
             letter = letters[item.asked.task]
             letters[item.asked.task] += 1
-            for made in _questions(item, letter, number, rng, scene_key, seed):
+            for made in _make_questions(item, letter, number, rng, scene_key, seed):
                 questions.setdefault(made.id, made)
         used = {name for item in questions.values() for name in item.images} - images.keys()
         images |= {
@@ -124,7 +124,7 @@ def panorama_questions(
     return list(questions.values()), images
 
 
-def _questions(
+def _make_questions(
     item: _Item, letter: int, number: int, rng: np.random.Generator, scene_key: str, seed: int
 ) -> Iterator[Question]:
     """Yield the questions of an item, one for each order of its images."""
@@ -132,7 +132,7 @@ def _questions(
     if options:
         options.insert(letter % (len(options) + 1), str(item.answer))
     key = question_id(SUITE, scene_key, worded(item.asked, Order.CLOCKWISE) + str(item.images))
-    for order, turns in _orders(item, rng):
+    for order, turns in _list_orders(item, rng):
         images = tuple(IMAGES.format(number, turn) for turn in turns)
         text = worded(item.asked, order)
         views = {'views': views_in_words(item.asked.shown)} if item.asked.shown else {}
@@ -157,7 +157,7 @@ def _questions(
         )
 
 
-def _orders(item: _Item, rng: np.random.Generator) -> Iterator[tuple[Order, Sequence[int]]]:
+def _list_orders(item: _Item, rng: np.random.Generator) -> Iterator[tuple[Order, Sequence[int]]]:
     """Yield the orders of an item, three, of rotation one; of planning all begin ahead."""
     yield Order.CLOCKWISE, item.images
     if item.images != _QUARTERS:
@@ -236,9 +236,9 @@ class _Views:
         rng: np.random.Generator,
     ) -> None:
         self._known, self._place, self._rng = known, place, rng
-        self._pixels = {turn: _pixels(shot.instance) for turn, shot in shots.items()}
+        self._pixels = {turn: _count_pixels(shot.instance) for turn, shot in shots.items()}
         self._least = _LEAST_SHARE * next(iter(shots.values())).instance.size
-        self._whole = {turn: _whole(shot.instance) for turn, shot in shots.items()}
+        self._whole = {turn: _find_whole(shot.instance) for turn, shot in shots.items()}
         view = known.view
         self._seen = shuffled(rng, [node for node in view.named_boxed if self._is_seen(node.id)])
 
@@ -248,38 +248,39 @@ class _Views:
     def items(self) -> Iterator[_Item]:
         """Yield the items of all tasks, not more than PER_TASK each."""
         sources = (
-            self._directions(Task.DIRECTION), self._objects(), self._counts(), self._angles(),
-            self._odd_ones(), self._directions(Task.PLACE), self._decisions(),
+            self._ask_directions(Task.DIRECTION), self._ask_objects(), self._ask_counts(),
+            self._ask_angles(), self._ask_odd_ones(), self._ask_directions(Task.PLACE),
+            self._ask_decisions(),
         )  # fmt: skip
         for source in sources:
-            found = (item for item in source if self._holds(item))
+            found = (item for item in source if self._is_certain(item))
             yield from islice(found, PER_TASK)
 
-    def _holds(self, item: _Item) -> bool:
+    def _is_certain(self, item: _Item) -> bool:
         """Return whether every perfect map answers as the item does."""
         options = (str(item.answer), *item.wrong) if item.wrong else ()
         return all(
             reader.answer(item.asked, options) == item.answer for reader in self._known.readers
         )
 
-    def _sector(self, node: SceneNode) -> int | None:
+    def _find_sector(self, node: SceneNode) -> int | None:
         """Return the sector of an object, None if its boxes do not agree."""
         found = {self._place.sector(box) for box in self._known.boxes(node.id)}
         return found.pop() if len(found) == 1 else None
 
-    def _directions(self, task: Task) -> Iterator[_Item]:
+    def _ask_directions(self, task: Task) -> Iterator[_Item]:
         names = COMPASS if task is Task.DIRECTION else SIDES
         for node in self._seen:
-            sector = self._sector(node)
+            sector = self._find_sector(node)
             if sector is not None:
                 others = shuffled(self._rng, [i for i in range(SECTORS) if i != sector])
                 wrong = tuple(names[i] for i in others[: OPTIONS - 1])
                 asked = Asked(task, self._place, self._known.view.name(node))
                 yield _Item(asked, names[sector], wrong, (node.id,))
 
-    def _objects(self) -> Iterator[_Item]:
+    def _ask_objects(self) -> Iterator[_Item]:
         for sector in shuffled(self._rng, range(SECTORS)):
-            inside = [node for node in self._seen if self._sector(node) == sector]
+            inside = [node for node in self._seen if self._find_sector(node) == sector]
             outside = [
                 node
                 for node in self._seen
@@ -291,7 +292,7 @@ class _Views:
                 asked = Asked(Task.OBJECT, self._place, COMPASS[sector])
                 yield _Item(asked, name(inside[0]), wrong, (inside[0].id,))
 
-    def _counts(self) -> Iterator[_Item]:
+    def _ask_counts(self) -> Iterator[_Item]:
         view = self._known.view
         labels = [label for label in view.by_label if not view.has_rival(label)]
         # Of two objects as many as of one, where there are.
@@ -320,7 +321,9 @@ class _Views:
             for turn in turns
         )
 
-    def _rotation(self, task: Task, turns: Sequence[int], key: tuple[int, int]) -> _Item | None:
+    def _ask_rotation(
+        self, task: Task, turns: Sequence[int], key: tuple[int, int]
+    ) -> _Item | None:
         """Return an item if the images fit its step and odd image, and no other by far."""
         asked = Asked(task, self._place, shown=self._list_shown(turns))
         for reader in self._known.readers:
@@ -333,23 +336,23 @@ class _Views:
         answer = STEPS_DEG.index(step)
         return _Item(asked, ANGLES[answer], (ANGLES[1 - answer],), images=tuple(turns))
 
-    def _angles(self) -> Iterator[_Item]:
+    def _ask_angles(self) -> Iterator[_Item]:
         for step in shuffled(self._rng, STEPS_DEG):
-            item = self._rotation(Task.ANGLE, [step * i for i in range(4)], (step, 0))
+            item = self._ask_rotation(Task.ANGLE, [step * i for i in range(4)], (step, 0))
             if item is not None:
                 yield item
 
-    def _odd_ones(self) -> Iterator[_Item]:
+    def _ask_odd_ones(self) -> Iterator[_Item]:
         turns = [_STEP_DEG * i for i in range(4)]
         for odd in shuffled(self._rng, range(1, 6)):
             low, high = (limit // _STEP_DEG for limit in _ODD_DEG)
             other = _STEP_DEG * int(self._rng.integers(low, high))
             shown = [*turns[: odd - 1], other, *turns[odd - 1 :]]
-            item = self._rotation(Task.DIFFERENCE, shown, (_STEP_DEG, odd))
+            item = self._ask_rotation(Task.DIFFERENCE, shown, (_STEP_DEG, odd))
             if item is not None:
                 yield item
 
-    def _decisions(self) -> Iterator[_Item]:
+    def _ask_decisions(self) -> Iterator[_Item]:
         for node in self._seen:
             lines = (
                 ways.line_m(self._place.eye_m, box.center)
@@ -369,13 +372,13 @@ class _Views:
                 yield _Item(asked, right, tuple(others[: OPTIONS - 1]), (node.id,))
 
 
-def _pixels(instances: NDArray[np.int32]) -> dict[int, int]:
+def _count_pixels(instances: NDArray[np.int32]) -> dict[int, int]:
     """Return how many pixels each instance has."""
     ids, counts = np.unique(instances, return_counts=True)
     return dict(zip(ids.tolist(), counts.tolist(), strict=True))
 
 
-def _whole(instances: NDArray[np.int32]) -> list[int]:
+def _find_whole(instances: NDArray[np.int32]) -> list[int]:
     """Return the instances that touch neither side of an image, from left to right."""
     cut = {*instances[:, 0].tolist(), *instances[:, -1].tolist()}
     columns = np.broadcast_to(np.arange(instances.shape[1]), instances.shape).ravel()

@@ -170,10 +170,10 @@ def as_published(task: Task, said: str, answer: str) -> str:
     if f'{answer}.' in said:
         others = (f'{letter}.' for letter in 'ABCD' if letter != answer)
         return said if any(other in said for other in others) else answer
-    return _last_capital(said) or 'E'
+    return _find_last_capital(said) or 'E'
 
 
-def _last_capital(text: str) -> str:
+def _find_last_capital(text: str) -> str:
     found: list[str] = re.findall(r'[A-Z]', text)
     return found[-1] if found else ''
 
@@ -184,7 +184,7 @@ def _parse_plan(said: str) -> tuple[str, str]:
         inner = said.split('{', 1)[1].rsplit('}', 1)[0].strip()
         text = '{' + inner.replace("'", '"').replace(':', ': ') + '}'
         data: Any = parse_json(text, 'the reply', QuestionError)
-        first, second = (_last_capital(data[key]) or str(data[key][0]) for key in _KEYS)
+        first, second = (_find_last_capital(data[key]) or str(data[key][0]) for key in _KEYS)
     except (OsmabenchError, IndexError, KeyError, TypeError):
         return 'E', 'E'
     return first, second

@@ -99,7 +99,7 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
                 SUITE, mode.value, 'accuracy', questions, found,
                 not_applicable=left_out, answered_too=mode is Mode.STRICT,
             )  # fmt: skip
-        yield from _over_orders(questions, answers, verdicts)
+        yield from _score_orders(questions, answers, verdicts)
         yield from _score_guesses(questions)
 
     def make_baselines(self, questions: Sequence[Question]) -> dict[str, list[Answer]]:
@@ -130,11 +130,10 @@ def _score_guesses(questions: Sequence[Question]) -> Iterator[MetricRecord]:
     for task in ('', *dict.fromkeys(item.category for item in questions)):
         own = [item for item in questions if task in ('', item.category)]
         shares = [chance(Task(item.category), item.options) for item in own]
-        value = sum(shares) / len(shares)
-        yield MetricRecord(SUITE, Mode.STRICT.value, 'baseline_random', task, value, n=len(shares))
+        yield MetricRecord.of_mean(SUITE, Mode.STRICT.value, 'baseline_random', shares, task)
 
 
-def _over_orders(
+def _score_orders(
     questions: Sequence[Question], answers: Sequence[Answer], verdicts: Sequence[Verdict]
 ) -> Iterator[MetricRecord]:
     """Yield the shares of items that are right, and answered alike, in all orders of images."""

@@ -102,14 +102,14 @@ class _Describer:
             ExpressionReader(GraphReader(g, vocabulary, ids=things)) for g in self._graphs
         ]
 
-    def _kin(self, node: SceneNode) -> list[SceneNode]:
+    def _list_kin(self, node: SceneNode) -> list[SceneNode]:
         """Return all objects of a kind that a map may have, the one itself first."""
         label = label_of(node)
         things = self._view.wide.things
         others = [n for n in things if n.id != node.id and n.label and label_of(n) == label]
         return [node, *others]
 
-    def _anchors(self, node: SceneNode) -> list[SceneNode]:
+    def _list_anchors(self, node: SceneNode) -> list[SceneNode]:
         """Return named objects of other kinds, the nearest first; no name by hidden attributes."""
         named = [
             n
@@ -126,23 +126,23 @@ class _Describer:
         """Return clauses that are clearly true of an object, with its kind and its attributes."""
         if not self._is_known(node):
             return []
-        anchors = self._anchors(node)
+        anchors = self._list_anchors(node)
         names = [self._view.name(anchor) for anchor in anchors]
         clauses = [Clause(word, (name,)) for word, name in product(('on', 'next to'), names)]
         clauses += [Clause('between', pair) for pair in combinations(names, 2)]
-        kin = len(self._kin(node))
+        kin = len(self._list_kin(node))
         places = ['closest to', 'farthest from', 'second closest to', 'third closest to']
         if kin > 1:
             clauses += [Clause(word, (name,)) for word in places[:kin] for name in names]
             clauses += [Clause(word) for word in ('largest', 'smallest', 'tallest', 'lowest')]
         by_name = dict(zip(names, anchors, strict=True))
-        return [item for item in clauses if self._holds(item, node, by_name, alone=False)]
+        return [item for item in clauses if self._is_true(item, node, by_name, alone=False)]
 
-    def _holds(
+    def _is_true(
         self, clause: Clause, node: SceneNode, named: dict[str, SceneNode], *, alone: bool
     ) -> bool:
         """Return whether a clause is clearly true of an object, maybe only of it, everywhere."""
-        kin = self._kin(node)
+        kin = self._list_kin(node)
         seen = [n for n in kin if n.id in self._view.index.by_id]
         # A map may have objects that were hardly seen, or not.
         for (graph, reader), things in product(
@@ -164,15 +164,15 @@ class _Describer:
         label = label_of(node)
         if self._view.has_rival(label) or not self._is_known(node):
             return
-        if len(self._kin(node)) == 1:
+        if len(self._list_kin(node)) == 1:
             yield ClueKind.CLASS, Expression(label)
             return
         name = self._view.names.get(node.id, '')
         if name and _is_seeable(name, node):
             yield ClueKind.ATTRIBUTE, Expression(name)
-        named = {self._view.name(anchor): anchor for anchor in self._anchors(node)}
+        named = {self._view.name(anchor): anchor for anchor in self._list_anchors(node)}
         for clause in truths:
-            if self._holds(clause, node, named, alone=True):
+            if self._is_true(clause, node, named, alone=True):
                 yield clause.kind, Expression(label, (clause,))
 
     def questions(
@@ -212,7 +212,7 @@ class _Describer:
                     'expression': expression.text,
                     'target': str(node.id),
                     'length': length.value,
-                    'same_class': str(len(self._kin(node))),
+                    'same_class': str(len(self._list_kin(node))),
                 },
             )
 

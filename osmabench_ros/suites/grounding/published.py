@@ -9,7 +9,8 @@ import re
 from ast import literal_eval
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,10 +76,10 @@ def grounded(question: Question, answer: Answer | None, graph: SceneGraph) -> Gr
 
     The right node is the object with the largest IoU with the target, if that is 0.25 at least.
     """
-    target = _box(question.answer)
+    target = _read_box(question.answer)
     assert target is not None
-    said = None if answer is None else _box(answer.value)
-    right = _right_node(graph, target)
+    said = None if answer is None else _read_box(answer.value)
+    right = _find_right_node(graph, target)
     ranked = () if answer is None else answer.nodes
     count = int(question.provenance['same_class'])
     length = question.provenance.get('length', '')
@@ -92,7 +93,7 @@ def grounded(question: Question, answer: Answer | None, graph: SceneGraph) -> Gr
     )
 
 
-def _right_node(graph: SceneGraph, target: AxisAlignedBox) -> int | None:
+def _find_right_node(graph: SceneGraph, target: AxisAlignedBox) -> int | None:
     alike = [
         (node.box.iou(target), -node.id)
         for node in graph.of_kind(NodeKind.OBJECT)
@@ -102,7 +103,7 @@ def _right_node(graph: SceneGraph, target: AxisAlignedBox) -> int | None:
     return -key if iou >= _SAME else None
 
 
-def _box(value: object) -> AxisAlignedBox | None:
+def _read_box(value: object) -> AxisAlignedBox | None:
     if not isinstance(value, tuple) or len(value) != 6:
         return None
     try:
@@ -130,11 +131,8 @@ def grounding_records(
                 record = MetricRecord.of_share(SUITE, mode.value, metric, right, name)
                 none = MetricRecord(SUITE, mode.value, metric, name, n=len(right))
                 yield record if applicable else none
-        guesses = [1 / item.same_class for item in items]
-        yield MetricRecord(
-            SUITE, Mode.STRICT.value, 'baseline_random_of_class', name,
-            math.fsum(guesses) / len(guesses), n=len(guesses),
-        )  # fmt: skip
+        mean_of = partial(MetricRecord.of_mean, SUITE, Mode.STRICT.value)
+        yield mean_of('baseline_random_of_class', [1 / item.same_class for item in items], name)
         distances = [item.distance_m for item in items if item.distance_m is not None]
         ranks = [float(item.rank) for item in items if item.rank is not None]
         reciprocal = [1 / item.rank if item.rank else 0.0 for item in items]
@@ -143,11 +141,8 @@ def grounding_records(
             ('mean_rank', ranks, False),
             ('reciprocal_rank', reciprocal if ranks else [], True),
         ):
-            value = math.fsum(values) / len(values) if values and applicable else None
-            yield MetricRecord(
-                SUITE, Mode.STRICT.value, metric, name, value, n=len(values),
-                higher_is_better=better,
-            )  # fmt: skip
+            record = mean_of(metric, values, name, higher_is_better=better)
+            yield record if applicable else replace(record, value=None, applicable=False)
 
 
 VIEW_WORDS = frozenset(
@@ -351,7 +346,9 @@ def scanrefer(truth: Path) -> Published[_Boxed]:
 
     def compare(said: Sequence[_Boxed], mode: Mode) -> Iterator[dict[str, Any]]:
         if mode is Mode.COMPAT:
-            rows = [(_list_groups(item), _overlap(item, known.get(item.key))) for item in said]
+            rows = [
+                (_list_groups(item), _measure_overlap(item, known.get(item.key))) for item in said
+            ]
         else:
             first = {item.key: item for item in reversed(said)}
             rows = []
@@ -390,7 +387,7 @@ def _list_groups(item: _Boxed) -> list[str]:
     return ['', *(group for group in (unique, others, both) if group)]
 
 
-def _overlap(item: _Boxed, right: _Boxed | None) -> float:
+def _measure_overlap(item: _Boxed, right: _Boxed | None) -> float:
     return 0.0 if right is None else compute_published_iou(item.box, right.box)
 
 

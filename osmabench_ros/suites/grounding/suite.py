@@ -124,15 +124,15 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
         truth, scene = context.ground_truth, context.scene_name
         if self._options.expressions is not None:
             return expressions_about(truth, scene, read_expressions(self._options.expressions))
-        return super().list_questions(context) or self._new(truth, scene, context.seed)
+        return super().list_questions(context) or self._generate(truth, scene, context.seed)
 
     def prepare(self, prepared: PreparedScene) -> list[Question]:
         """Return expressions for the objects of a scene, unless a file has them."""
         if self._options.expressions is not None:
             return []
-        return self._new(prepared.ground_truth, prepared.key, prepared.seed)
+        return self._generate(prepared.ground_truth, prepared.key, prepared.seed)
 
-    def _new(self, truth: GroundTruth, scene: str, seed: int) -> list[Question]:
+    def _generate(self, truth: GroundTruth, scene: str, seed: int) -> list[Question]:
         return grounding_questions(truth, scene=scene, seed=seed, targets=self._options.targets)
 
     def choose_answerer(

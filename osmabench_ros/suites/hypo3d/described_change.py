@@ -147,9 +147,9 @@ def apply_to_graph(
         return None
     if change.type is ChangeType.ATTRIBUTE:
         painted = replace(thing, attributes={**thing.attributes, 'color': change.color})
-        return _with(graph, {thing.id: painted}, ())
+        return _replace_nodes(graph, {thing.id: painted}, ())
     if change.type is ChangeType.REMOVAL:
-        return _without(graph, thing.id)
+        return _remove_node(graph, thing.id)
     if change.type is ChangeType.MOVEMENT:
         frame = frame_of(graph, change.anchors, named)
         if frame is None:
@@ -158,22 +158,22 @@ def apply_to_graph(
         moved = {
             key: _shift_node(graph.by_id[key], shift) for key in _find_carried(graph, thing.id)
         }
-        return _with(graph, moved, moved)
+        return _replace_nodes(graph, moved, moved)
     key = 1 + max(node.id for node in graph.nodes) if new_id is None else new_id
     other = named(change.other)
     if other is None or other.box is None:
         return None
     if change.type is ChangeType.REPLACEMENT:
         foot = np.array([*thing.box.center[:2], thing.box.minimum[2]])
-        new = _stood(replace(other, id=key, parent=thing.parent), other.box, foot)
-        return _with(_without(graph, thing.id), {key: new}, (key,))
+        new = _place_on(replace(other, id=key, parent=thing.parent), other.box, foot)
+        return _replace_nodes(_remove_node(graph, thing.id), {key: new}, (key,))
     frame = frame_of(graph, change.anchors, named)
     if frame is None:
         return None
     center = other.box.center + frame.axis(change.side) * change.distance_m
     foot = np.array([*center[:2], thing.box.minimum[2]])
-    new = _stood(replace(thing, id=key, parent=other.parent), thing.box, foot)
-    return _with(graph, {key: new}, (key,))
+    new = _place_on(replace(thing, id=key, parent=other.parent), thing.box, foot)
+    return _replace_nodes(graph, {key: new}, (key,))
 
 
 def find_touched_nodes(before: SceneGraph, after: SceneGraph) -> frozenset[int]:
@@ -182,12 +182,12 @@ def find_touched_nodes(before: SceneGraph, after: SceneGraph) -> frozenset[int]:
     different = {
         key
         for key in old.keys() & new.keys()
-        if old[key].attributes != new[key].attributes or _apart(old[key].box, new[key].box)
+        if old[key].attributes != new[key].attributes or _is_apart(old[key].box, new[key].box)
     }
     return frozenset(different | (old.keys() ^ new.keys()))
 
 
-def _apart(first: AxisAlignedBox | None, second: AxisAlignedBox | None) -> bool:
+def _is_apart(first: AxisAlignedBox | None, second: AxisAlignedBox | None) -> bool:
     if first is None or second is None:
         return first is not second
     return bool(np.abs(first.center - second.center).max() > 1e-3)
@@ -212,14 +212,14 @@ def _shift_node(node: SceneNode, shift: NDArray[np.float64]) -> SceneNode:
     return replace(node, box=box, oriented_box=None)
 
 
-def _stood(node: SceneNode, box: AxisAlignedBox, foot: NDArray[np.float64]) -> SceneNode:
+def _place_on(node: SceneNode, box: AxisAlignedBox, foot: NDArray[np.float64]) -> SceneNode:
     """Return a node with the size of a box, the middle of its lower side at a point."""
     half = np.array([*box.size[:2] / 2, 0.0])
     placed = AxisAlignedBox(foot - half, foot + half + [0.0, 0.0, box.size[2]])
     return replace(node, box=placed, oriented_box=None, feature_row=None, feature_space='')
 
 
-def _without(graph: SceneGraph, key: int) -> SceneGraph:
+def _remove_node(graph: SceneGraph, key: int) -> SceneGraph:
     nodes = tuple(
         replace(node, parent=None) if node.parent == key else node
         for node in graph.nodes
@@ -229,7 +229,7 @@ def _without(graph: SceneGraph, key: int) -> SceneGraph:
     return replace(graph, nodes=nodes, edges=edges)
 
 
-def _with(
+def _replace_nodes(
     graph: SceneGraph,
     changed: Mapping[int, SceneNode],
     moved: Mapping[int, object] | tuple[int, ...],
@@ -241,12 +241,12 @@ def _with(
         return replace(graph, nodes=tuple(nodes))
     ids = frozenset(moved)
 
-    def concerns(source: int, target: int) -> bool:
+    def is_new(source: int, target: int) -> bool:
         """Whether a relation is new: objects that move together keep their own relations."""
         return (source in ids) != (target in ids)
 
-    kept = [edge for edge in graph.edges if not concerns(edge.source, edge.target)]
-    new = [edge for edge in derive_relations(nodes) if concerns(edge.source, edge.target)]
+    kept = [edge for edge in graph.edges if not is_new(edge.source, edge.target)]
+    new = [edge for edge in derive_relations(nodes) if is_new(edge.source, edge.target)]
     return replace(graph, nodes=tuple(nodes), edges=(*kept, *new))
 
 
@@ -291,7 +291,7 @@ class RuleOfChanges:
             progress('', number / len(changes))
             asked = [item for item in inquiries if item.context_change == change]
             changed, note = self._change_map(semantic_map, change)
-            found |= self._answers(changed, asked, note)
+            found |= self._answer_changed(changed, asked, note)
         return [found[item.id] for item in inquiries]
 
     def _change_map(self, semantic_map: SemanticMap, sentence: str) -> tuple[SemanticMap, str]:
@@ -306,7 +306,7 @@ class RuleOfChanges:
             return semantic_map, 'the map lacks a thing that the change names'
         return replace(semantic_map, graph=graph), ''
 
-    def _answers(
+    def _answer_changed(
         self, semantic_map: SemanticMap, asked: Sequence[Inquiry], note: str
     ) -> dict[str, Answer]:
         rules = RuleAnswerer(self._embedder)

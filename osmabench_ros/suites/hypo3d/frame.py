@@ -70,7 +70,7 @@ Named = Callable[[str], SceneNode | None]
 """Finds what a noun phrase means in a graph, None if there is nothing."""
 
 
-def _bounds_of(graph: SceneGraph) -> AxisAlignedBox:
+def _find_bounds(graph: SceneGraph) -> AxisAlignedBox:
     """Return the box around all objects of a graph except rooms."""
     boxes = [n.box for n in graph.nodes if n.box is not None and n.kind is not NodeKind.ROOM]
     corners = [corner for box in boxes for corner in (box.minimum, box.maximum)]
@@ -84,7 +84,7 @@ def chosen_anchors(graph: SceneGraph, names: Mapping[int, str]) -> dict[Side, st
     35 degrees of it and in the outer half, seen from the scene's middle; the front is the world's
     +x.
     """
-    bounds, frame = _bounds_of(graph), WorldFrame(0.0)
+    bounds, frame = _find_bounds(graph), WorldFrame(0.0)
     best: dict[Side, tuple[float, int]] = {}
     for key in sorted(names):
         box = graph.by_id[key].box
@@ -105,7 +105,7 @@ def frame_of(graph: SceneGraph, anchors: Mapping[Side, str], named: Named) -> Wo
 
     Of the four frames, a quarter turn apart, it fits the bearings of the anchors best.
     """
-    middle = _bounds_of(graph).center
+    middle = _find_bounds(graph).center
     bearings = []
     for side, name in anchors.items():
         node = named(name)

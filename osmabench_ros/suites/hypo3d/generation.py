@@ -33,7 +33,7 @@ from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.evaluation import UNSEEABLE
 from osmabench_ros.vqa.exact.generation import with_neighbour_margins
 from osmabench_ros.vqa.exact.view import label_of, shuffled
-from osmabench_ros.vqa.kinds import Query, QueryKind
+from osmabench_ros.vqa.kinds import Kind, Query, QueryKind
 from osmabench_ros.vqa.questions import AnswerType, AnswerValue, Evidence, Question, question_id
 from osmabench_ros.vqa.wording import parsed, worded
 
@@ -130,18 +130,18 @@ class _Builder:
         # Hidden attributes must not be needed, not even to distinguish objects.
         visible = [g.drop_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
         self._before = [truth.graph, truth.fair_graph, *visible]
-        self._readers_before = self._readers(self._before, self._seen)
+        self._readers_before = self._make_readers(self._before, self._seen)
         view = whole_view(scene, truth.graph)
         self._names = view.names
         self._anchors = anchors_of(view, self._seen)
-        self._after = cache(self._readers_after)
+        self._after = cache(self._make_readers_after)
 
-    def _readers(self, graphs: Sequence[SceneGraph], ids: Iterable[int]) -> list[GraphReader]:
+    def _make_readers(self, graphs: Sequence[SceneGraph], ids: Iterable[int]) -> list[GraphReader]:
         """Return readers of graphs, with nearness a little farther and a little closer too."""
         every = [*graphs, *with_neighbour_margins(graphs[0])]
         return [GraphReader(graph, self._vocabulary, ids=ids) for graph in every]
 
-    def _readers_after(self, made: Hypothesis) -> list[GraphReader] | None:
+    def _make_readers_after(self, made: Hypothesis) -> list[GraphReader] | None:
         """Return readers of the changed scene, and of the visible parts changed by rule."""
         new = made.graph.by_id.keys() - self._truth.graph.by_id.keys()
         graphs = [made.graph]
@@ -152,7 +152,7 @@ class _Builder:
             if graph is None:
                 return None
             graphs.append(graph)
-        return self._readers(graphs, self._seen | new)
+        return self._make_readers(graphs, self._seen | new)
 
     def questions(self, made: Hypothesis, others: Sequence[Hypothesis]) -> Iterator[Question]:
         """Yield the questions about one change in all runs."""
@@ -171,12 +171,12 @@ class _Builder:
             known.sort(key=lambda item: not _is_affected(item[0], item[1], item[2]))
             sentence = made.described.sentence
             for asked, now, was in known[:PER_KIND]:
-                yield self._question(asked, Hypo3DRun.TOLD, made, now, was, sentence)
+                yield self._make_question(asked, Hypo3DRun.TOLD, made, now, was, sentence)
                 if was is not None:
-                    yield self._question(asked, Hypo3DRun.UNCHANGED, made, was, was, '')
-                    yield from self._irrelevant(asked, made, was, others)
+                    yield self._make_question(asked, Hypo3DRun.UNCHANGED, made, was, was, '')
+                    yield from self._ask_irrelevant(asked, made, was, others)
 
-    def _irrelevant(
+    def _ask_irrelevant(
         self,
         asked: _Asked,
         made: Hypothesis,
@@ -190,7 +190,7 @@ class _Builder:
             after = self._after(other)
             if after is not None and _find_agreed_answer(asked, after) == was:
                 sentence = other.described.sentence
-                yield self._question(asked, Hypo3DRun.IRRELEVANT, made, was, was, sentence)
+                yield self._make_question(asked, Hypo3DRun.IRRELEVANT, made, was, was, sentence)
                 return
 
     def _draw_questions(self, made: Hypothesis, kind: Hypo3DKind) -> list[_Asked]:
@@ -205,17 +205,19 @@ class _Builder:
         center = graph.by_id.get(key, made.graph.by_id.get(key))
         near = sorted(
             (name for name, key in same.items() if key in self._seen and name != thing),
-            key=lambda name: (_distance_m(graph.by_id[same[name]], center), name),
+            key=lambda name: (_measure_distance_m(graph.by_id[same[name]], center), name),
         )[:_NEAREST]
         if kind is Hypo3DKind.DIRECTION:
             ways = [way for other in near for way in ((thing, other), (other, thing))]
-            return [self._direction(*way) for way in ways if thing and self._anchors]
-        labels = sorted({label_of(n) for key in made.touched for n in _nodes(self, made, key)})
-        queries = list(_queries(change, thing, labels, near))
+            return [self._ask_direction(*way) for way in ways if thing and self._anchors]
+        labels = sorted(
+            {label_of(n) for key in made.touched for n in _find_nodes(self, made, key)}
+        )
+        queries = list(_list_queries(change, thing, labels, near))
         chosen = [item for item in queries if (item.kind in _SCALE) == (kind is Hypo3DKind.SCALE)]
-        return [self._word_question(item, kind) for item in _taking_turns(shuffled(rng, chosen))]
+        return [self._word_question(item, kind) for item in _take_turns(shuffled(rng, chosen))]
 
-    def _direction(self, thing: str, origin: str) -> _Asked:
+    def _ask_direction(self, thing: str, origin: str) -> _Asked:
         text = direction_question(thing, origin, self._anchors)
 
         def answer(reader: GraphReader) -> AnswerValue | None:
@@ -227,15 +229,15 @@ class _Builder:
         text = worded(query, 0)
         assert parsed(text) == query, text
         tolerance = _TOLERANCE_M if query.kind is QueryKind.DISTANCE else 0.0
-        kind_of = query.kind.row.answer_type
+        kind_of = query.kind.answer_type
 
         def answer(reader: GraphReader) -> AnswerValue | None:
             value = reader.answer(query)
-            return None if value == 'no' and _almost(query, reader) else value
+            return None if value == 'no' and _is_nearly(query, reader) else value
 
         return _Asked(kind, text, kind_of, answer, query.phrases, tolerance)
 
-    def _question(
+    def _make_question(
         self,
         asked: _Asked,
         run: Hypo3DRun,
@@ -268,12 +270,12 @@ class _Builder:
         )
 
 
-def _nodes(builder: _Builder, made: Hypothesis, key: int) -> list[SceneNode]:
+def _find_nodes(builder: _Builder, made: Hypothesis, key: int) -> list[SceneNode]:
     known = (made.graph.by_id.get(key), builder._truth.graph.by_id.get(key))
     return [node for node in known if node is not None and node.label]
 
 
-def _queries(
+def _list_queries(
     change: DescribedChange, thing: str, labels: Sequence[str], others: Sequence[str]
 ) -> Iterator[Query]:
     """Yield possible questions about a change and the objects around it; `thing` may be ''."""
@@ -299,7 +301,7 @@ def _queries(
         yield Query(QueryKind.HAS_COLOR, (thing,), 'white' if change.color != 'white' else 'black')
 
 
-def _almost(query: Query, reader: GraphReader) -> bool:
+def _is_nearly(query: Query, reader: GraphReader) -> bool:
     """Return whether objects are as close as a relation wants, and are only not called so."""
     reach_m = _REACH_M.get(query.word) if query.kind is QueryKind.RELATED else None
     boxes = [node.box for phrase in query.phrases if (node := reader.named(phrase)) and node.box]
@@ -311,15 +313,15 @@ def _is_affected(asked: _Asked, now: AnswerValue, was: AnswerValue | None) -> bo
     return was is not None and not same_answer(now, was, asked.tolerance)
 
 
-def _distance_m(first: SceneNode, second: SceneNode | None) -> float:
+def _measure_distance_m(first: SceneNode, second: SceneNode | None) -> float:
     if first.box is None or second is None or second.box is None:
         return float('inf')
     return float(np.linalg.norm(first.box.center - second.box.center))
 
 
-def _taking_turns(queries: Sequence[Query]) -> list[Query]:
+def _take_turns(queries: Sequence[Query]) -> list[Query]:
     """Return queries so that every kind comes before any comes twice."""
-    seen: dict[QueryKind, int] = {}
+    seen: dict[Kind, int] = {}
     ranked = []
     for position, query in enumerate(queries):
         turn = seen.get(query.kind, 0)

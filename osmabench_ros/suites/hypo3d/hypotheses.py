@@ -108,11 +108,11 @@ class _Chooser:
         self._used = set(self.anchors.values())
         self._reader = GraphReader(view.graph)
         self._draws: Mapping[ChangeType, Callable[[], Draws]] = {
-            ChangeType.MOVEMENT: self._moves,
-            ChangeType.REMOVAL: self._removals,
-            ChangeType.ATTRIBUTE: self._paintings,
-            ChangeType.ADDITION: self._additions,
-            ChangeType.REPLACEMENT: self._replacements,
+            ChangeType.MOVEMENT: self._draw_moves,
+            ChangeType.REMOVAL: self._draw_removals,
+            ChangeType.ATTRIBUTE: self._draw_paintings,
+            ChangeType.ADDITION: self._draw_additions,
+            ChangeType.REPLACEMENT: self._draw_replacements,
         }
 
     def hypothesis(self, kind: ChangeType) -> Hypothesis | None:
@@ -133,20 +133,20 @@ class _Chooser:
             return Hypothesis(change, described, scene, build_ground_truth_graph(scene), touched)
         return None
 
-    def _free(self) -> list[SceneNode]:
+    def _list_free(self) -> list[SceneNode]:
         """Return named objects that no change has touched, and that hold nothing."""
         nodes = [node for node in self._named if node.id not in self._laden]
         names = self._view.names
         return shuffled(self._rng, [node for node in nodes if names[node.id] not in self._used])
 
-    def _moves(self) -> Draws:
+    def _draw_moves(self) -> Draws:
         frame = frame_of(self._view.graph, self.anchors, self._reader.named)
         if frame is None:
             return
-        for node in self._free():
+        for node in self._list_free():
             if node.id not in self._standing:
                 continue
-            side, distance = self._way()
+            side, distance = self._draw_way()
             x, y, z = (frame.axis(side) * distance).tolist()
             name = self._view.name(node)
             described = DescribedChange(
@@ -154,17 +154,17 @@ class _Chooser:
             )
             yield Move(kind='move', object=node.source_id, offset_m=(x, y, z)), described
 
-    def _way(self) -> tuple[Side, float]:
+    def _draw_way(self) -> tuple[Side, float]:
         side = tuple(Side)[int(self._rng.integers(4))]
         return side, _DISTANCES_M[int(self._rng.integers(len(_DISTANCES_M)))]
 
-    def _removals(self) -> Draws:
-        for node in self._free():
+    def _draw_removals(self) -> Draws:
+        for node in self._list_free():
             described = DescribedChange(ChangeType.REMOVAL, self._view.name(node))
             yield Remove(kind='remove', object=node.source_id), described
 
-    def _paintings(self) -> Draws:
-        for node in self._free():
+    def _draw_paintings(self) -> Draws:
+        for node in self._list_free():
             name, old = self._view.name(node), color_of(node)
             new = [color for color in sorted(BASIC_COLORS) if old and not confusable(old, color)]
             # The name of an object must not say the colour that it no longer has.
@@ -174,18 +174,18 @@ class _Chooser:
             described = DescribedChange(ChangeType.ATTRIBUTE, name, color=color)
             yield Recolor(kind='recolor', object=node.source_id, color=color), described
 
-    def _additions(self) -> Draws:
+    def _draw_additions(self) -> Draws:
         frame = frame_of(self._view.graph, self.anchors, self._reader.named)
         if frame is None:
             return
-        for like in self._free():
+        for like in self._list_free():
             name = self._view.name(like)
-            if self._holder_kind(like) is not NodeKind.BACKGROUND or name != label_of(like):
+            if self._find_holder_kind(like) is not NodeKind.BACKGROUND or name != label_of(like):
                 continue
             for beside in shuffled(self._rng, self._named)[:8]:
                 if beside is like or beside.box is None or like.box is None:
                     continue
-                side, distance = self._way()
+                side, distance = self._draw_way()
                 x, y, _ = (beside.box.center + frame.axis(side) * distance).tolist()
                 where = (x, y, float(like.box.minimum[2]))
                 described = DescribedChange(
@@ -200,9 +200,9 @@ class _Chooser:
                 change = Add(kind='add', name=new, like=like.source_id, position_m=where)
                 yield change, described
 
-    def _replacements(self) -> Draws:
-        for old in self._free():
-            for new in self._free()[:4]:
+    def _draw_replacements(self) -> Draws:
+        for old in self._list_free():
+            for new in self._list_free()[:4]:
                 name = self._view.name(new)
                 same = label_of(old) == label_of(new) or name != label_of(new)
                 if same or not {old.id, new.id} <= self._standing:
@@ -213,7 +213,7 @@ class _Chooser:
                     described,
                 )
 
-    def _holder_kind(self, node: SceneNode) -> NodeKind | None:
+    def _find_holder_kind(self, node: SceneNode) -> NodeKind | None:
         holder = self._holders.get(node.id)
         on = node.id in self._standing and holder is not None
         return self._view.graph.by_id[holder].kind if on and holder is not None else None

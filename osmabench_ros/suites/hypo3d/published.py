@@ -50,12 +50,12 @@ _NUMBERS: Mapping[str, int] = {
 }
 
 
-def _replacing(words: Iterable[str]) -> re.Pattern[str]:
+def _compile_words(words: Iterable[str]) -> re.Pattern[str]:
     longest_first = sorted(words, key=len, reverse=True)
     return re.compile(rf'\b({"|".join(map(re.escape, longest_first))})\b')
 
 
-_COMPAT = _replacing(_SPOKEN)
+_COMPAT = _compile_words(_SPOKEN)
 _ARTICLES = re.compile(r'\b(?:a|an|the)\b')
 
 
@@ -87,7 +87,7 @@ _STRICT_SPOKEN = {
     key: value for key, value in _SPOKEN.items() if not re.match(r'(top|bottom)\b', key) and value
 } | {'in front and to the left': 'front left', 'next to': '', 'to the': '', 'by the': '',
      'on the': ''}  # fmt: skip
-_STRICT = _replacing(_STRICT_SPOKEN)
+_STRICT = _compile_words(_STRICT_SPOKEN)
 _MAP_SIDE = re.compile(
     r'\b(top|bottom)\b(?=(?: (?:of )?(?:the )?)(?:map|left|right|corner)\b)'
     r'|(?<=left )\b(top|bottom)\b|(?<=right )\b(top|bottom)\b'
@@ -111,10 +111,10 @@ def strictly_normalised(text: str) -> str:
     text = ' '.join(_ARTICLES.sub(' ', text).split())
     text = re.sub(rf'\b({"|".join(_POWERS)}) and (?=(?:{"|".join(_NUMBERS)})\b)', r'\1 ', text)
     said = ' '.join(_FILLERS.sub(' ', text).split())
-    return ' '.join(_with_numbers((said or text).split()))
+    return ' '.join(_join_numbers((said or text).split()))
 
 
-def _with_numbers(words: Sequence[str]) -> list[str]:
+def _join_numbers(words: Sequence[str]) -> list[str]:
     """Return words with runs of number words as one number: twenty one, one point five."""
     found: list[str] = []
     position = 0
@@ -123,10 +123,10 @@ def _with_numbers(words: Sequence[str]) -> list[str]:
         while run < len(words) and words[run] in _NUMBERS:
             run += 1
         if run == position or (found and found[-1] == 'no'):
-            found.append(_plain_number(words[position]))
+            found.append(_round_number(words[position]))
             position += 1
             continue
-        value = str(_whole(words[position:run]))
+        value = str(_read_whole(words[position:run]))
         tail = run + 1
         while run < len(words) and words[run] == 'point' and tail < len(words):
             if _NUMBERS.get(words[tail], 10) >= 10:
@@ -140,7 +140,7 @@ def _with_numbers(words: Sequence[str]) -> list[str]:
     return found
 
 
-def _whole(words: Sequence[str]) -> int:
+def _read_whole(words: Sequence[str]) -> int:
     total = part = 0
     for word in words:
         number = _NUMBERS[word]
@@ -151,7 +151,7 @@ def _whole(words: Sequence[str]) -> int:
     return total + part
 
 
-def _plain_number(word: str) -> str:
+def _round_number(word: str) -> str:
     if re.fullmatch(r'\d+(?:\.\d+)?', word):
         return f'{float(word):g}' if '.' in word else str(int(word))
     return word

@@ -20,7 +20,7 @@ from osmabench_ros.language.model import EmptyReplyError, ImagePart, ModelReques
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.metrics.statistics import wilson_interval
-from osmabench_ros.suites.space3d.folder import DETECTIONS, SceneFolder
+from osmabench_ros.suites.space3d.folder import DETECTIONS, ReferenceAnswer, SceneFolder
 from osmabench_ros.suites.space3d.suite import SentenceGrader
 from osmabench_ros.vqa.published import Published
 from osmabench_ros.vqa.schemas import parse, schema
@@ -41,29 +41,23 @@ class _Judgement(BaseModel):
 
 
 @dataclass(frozen=True)
-class Judges:
-    """The models that judge; None where there is none."""
-
-    text: ModelClient | None = None
-    vision: ModelClient | None = None
-
-    def of(self, *, image: bool) -> ModelClient | None:
-        """Return the judge of answers that an image shows, or of others."""
-        return self.vision if image else self.text
-
-
-@dataclass(frozen=True)
 class Grading:
-    """How answers to scenes are graded: the mode, who judges, and the folder of the verdicts.
+    """How answers to scenes are graded: the mode, the folder of the verdicts, and who judges.
 
+    `text_judge` is asked about texts, `vision_judge` where an image shows the right answer.
     `answers` has the answers to one scene, if they are not in its folder.
     """
 
     mode: Mode
-    judges: Judges
     out: Path
+    text_judge: ModelClient | None = None
+    vision_judge: ModelClient | None = None
     answers: Path | None = None
     progress: Progress = silent
+
+    def choose_judge(self, reference: ReferenceAnswer) -> ModelClient | None:
+        """Return who judges answers to a question, None without."""
+        return self.text_judge if isinstance(reference.answer, str) else self.vision_judge
 
     def published(self) -> Published[tuple[str, Entry]]:
         """Return how scene folders are scored.
@@ -109,7 +103,7 @@ class Grading:
         file = out / RESULTS[self.mode]
         kept = _read_kept_verdicts(file)
         decider = _Compat if self.mode is Mode.COMPAT else _Strict
-        decide, count = decider(folder, self.judges), len(folder.questions)
+        chosen, count = decider(folder, self), len(folder.questions)
         for done, (number, question) in enumerate(folder.questions.items()):
             self.progress(f'graded {done} of {count} answers', done / count)
             if number in kept:
@@ -118,7 +112,7 @@ class Grading:
             if said is None:
                 kept[number] = {'result': WRONG, 'justification': 'No answer available.'}
             else:
-                found = decide.entry(number, question, said)
+                found = chosen.decide(number, question, said)
                 context = folder.references[number].context
                 kept[number] = {**found, 'question': question, 'answer': said, 'context': context}
             if self.mode is Mode.COMPAT:
@@ -144,8 +138,8 @@ def _write(file: Path, kept: Mapping[str, Entry]) -> None:
 class _Decider:
     """Decides whether answers to a scene are right, by models if need be."""
 
-    def __init__(self, folder: SceneFolder, judges: Judges) -> None:
-        self._folder, self._judges, self._prompt = folder, judges, load_prompt('judge_space3d')
+    def __init__(self, folder: SceneFolder, grading: Grading) -> None:
+        self._folder, self._grading, self._prompt = folder, grading, load_prompt('judge_space3d')
 
     def _request(
         self, number: str, question: str, said: str, schema: Mapping[str, Any] | None = None
@@ -166,19 +160,19 @@ class _Decider:
 class _Compat(_Decider):
     """Sends every answer to a model, and reads its reply as the published code does."""
 
-    def __init__(self, folder: SceneFolder, judges: Judges) -> None:
-        super().__init__(folder, judges)
+    def __init__(self, folder: SceneFolder, grading: Grading) -> None:
+        super().__init__(folder, grading)
         for item in folder.references.values():
-            if judges.of(image=not isinstance(item.answer, str)) is None:
+            if grading.choose_judge(item) is None:
                 option = '--judge' if isinstance(item.answer, str) else '--vision-judge'
                 raise ConfigError(
                     f'{folder.path}: compat has every answer judged by a model; give {option}, or '
                     'score in strict mode'
                 )
 
-    def entry(self, number: str, question: str, said: str) -> Entry:
+    def decide(self, number: str, question: str, said: str) -> Entry:
         request = self._request(number, question, said)
-        client = self._judges.of(image=bool(request.images))
+        client = self._grading.choose_judge(self._folder.references[number])
         assert client is not None
         try:
             return client.ask(request, read_as_published)
@@ -207,12 +201,12 @@ def read_as_published(reply: str) -> Entry:
 class _Strict(_Decider):
     """Rules first; a model where none fits, if there is one."""
 
-    def __init__(self, folder: SceneFolder, judges: Judges) -> None:
-        super().__init__(folder, judges)
-        known = folder.detections if (folder.path / DETECTIONS).exists() else None
+    def __init__(self, folder: SceneFolder, grading: Grading) -> None:
+        super().__init__(folder, grading)
+        known = folder.detections if (folder.path / DETECTIONS).exists() else {}
         self._grader = SentenceGrader(known)
 
-    def entry(self, number: str, question: str, said: str) -> Entry:
+    def decide(self, number: str, question: str, said: str) -> Entry:
         reference = self._folder.references[number]
         rule = 'an image shows what is right'
         if isinstance(reference.answer, str):
@@ -221,7 +215,7 @@ class _Strict(_Decider):
             if grade.correct is not None:
                 result = RIGHT if grade.correct else WRONG
                 return {'result': result, 'justification': rule, 'by': 'rule'}
-        client = self._judges.of(image=not isinstance(reference.answer, str))
+        client = self._grading.choose_judge(reference)
         if client is None:
             return {'justification': rule, 'by': 'none'}
         request = self._request(number, question, said, schema(_Judgement))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
 
 from osmabench_ros.suites.question_suite import ExactQuestionsSuite
-from osmabench_ros.suites.space3d.folder import DetectedScene, Triple
+from osmabench_ros.suites.space3d.folder import DetectedObject, Triple
 from osmabench_ros.vqa.exact import measurement, relations, robot_tasks, space
 from osmabench_ros.vqa.exact.generation import QuestionSet
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
@@ -106,7 +107,7 @@ class SentenceGrader:
     only some are right.
     """
 
-    detections: DetectedScene | None = None
+    detections: Mapping[int, DetectedObject] = field(default_factory=dict)
     judge: DeterministicJudge = field(default_factory=DeterministicJudge)
 
     def grade(self, question: str, right: str, said: str, criterion: str = '') -> RuleGrade:
@@ -120,13 +121,13 @@ class SentenceGrader:
         wanted, given = facts_of(right), facts_of(said)
         wanted = replace(wanted, rest=_LABEL.sub('', wanted.rest.strip(' ,;.')))
         if wanted.coordinates:
-            return self._coordinates(wanted, given)
+            return self._grade_coordinates(wanted, given)
         context = f'{question} {right} {criterion}'
         lengths = [item for item in quantities(wanted.rest) if item.is_length]
         numbers = len(quantities(wanted.rest))
         if numbers == 1 and (lengths or (_DISTANCE.search(f'{question} {right}'))):
             tolerance_m = WALK_TOLERANCE_M if _NAVIGABLE.search(context) else STRAIGHT_TOLERANCE_M
-            return self._distance(wanted, given, tolerance_m)
+            return self._grade_distance(wanted, given, tolerance_m)
         if re.match(r'(?:yes|no)\b', plain(right)):
             polarity = as_yes_no(said)
             if polarity is None:
@@ -138,10 +139,10 @@ class SentenceGrader:
             if not given.ids:
                 return _NO_RULE
             return RuleGrade(wanted.ids == given.ids, 'ids')
-        return self._things(wanted.rest, said, question)
+        return self._grade_objects(wanted.rest, said, question)
 
-    def _coordinates(self, wanted: Facts, given: Facts) -> RuleGrade:
-        stated = [*given.coordinates, *self._centers(given.ids)]
+    def _grade_coordinates(self, wanted: Facts, given: Facts) -> RuleGrade:
+        stated = [*given.coordinates, *self._find_centers(given.ids)]
         if not stated:
             return _NO_RULE
         return RuleGrade(
@@ -150,7 +151,7 @@ class SentenceGrader:
             'coordinates',
         )
 
-    def _distance(self, wanted: Facts, given: Facts, tolerance_m: float) -> RuleGrade:
+    def _grade_distance(self, wanted: Facts, given: Facts, tolerance_m: float) -> RuleGrade:
         (right,) = wanted.values
         near = [abs(value - right) <= tolerance_m + _SLACK_M for value in given.values]
         if not near:
@@ -162,18 +163,18 @@ class SentenceGrader:
         if wanted.ids and given.ids:
             return RuleGrade(wanted.ids == given.ids, 'distance and ids')
         if wanted.ids and given.coordinates:
-            centers = self._centers(wanted.ids)
+            centers = self._find_centers(wanted.ids)
             if len(centers) < len(wanted.ids):
                 return _NO_RULE
             same = all(any(_is_near(a, b) for b in given.coordinates) for a in centers)
             return RuleGrade(same, 'distance and coordinates')
         return _NO_RULE if wanted.ids else RuleGrade(True, f'distance, {tolerance_m} m')
 
-    def _centers(self, ids: frozenset[int]) -> list[Triple]:
-        known = self.detections.objects if self.detections is not None else {}
+    def _find_centers(self, ids: frozenset[int]) -> list[Triple]:
+        known = self.detections
         return [known[number].center for number in sorted(ids) if number in known]
 
-    def _things(self, right: str, said: str, question: str) -> RuleGrade:
+    def _grade_objects(self, right: str, said: str, question: str) -> RuleGrade:
         """Return whether all objects or rooms are named, for an answer that only names some."""
         right, said = _LACKS.sub('', right), _LACKS.sub('', said)
         if not right or _CLAUSE.search(right) or len(words_of(right)) > 3 * _SHORT_WORDS:
@@ -220,11 +221,7 @@ _KINDS = {
         QueryKind.SUPPORT_OF,
         QueryKind.CONTAINER_OF,
     ),
-    SpatialCategory.NAVIGATION: (
-        QueryKind.WALK,
-        QueryKind.WALK_CLOSER,
-        QueryKind.WALK_SIDE,
-    ),
+    SpatialCategory.NAVIGATION: (QueryKind.WALK, QueryKind.WALK_CLOSER, QueryKind.WALK_SIDE),
     SpatialCategory.PATTERN: (
         QueryKind.ROUND,
         QueryKind.ALIKE,

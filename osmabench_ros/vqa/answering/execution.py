@@ -114,12 +114,12 @@ class GraphReader:
     def execute(self, query: Query) -> GraphAnswer:
         """Return the answer of the graph to a query, numbers to three decimals."""
         try:
-            found = query.kind.row.find(self, query)
+            found = query.kind.find(self, query)
         except SilentError as silence:
             return GraphAnswer(None, note=str(silence))
         assert found.value is not None
         value = round(found.value, 3) if isinstance(found.value, float) else found.value
-        return replace(found, value=value, tolerance=query.kind.row.tolerance(found.value))
+        return replace(found, value=value, tolerance=query.kind.tolerance(found.value))
 
     def existing(self, phrase: str) -> tuple[SceneNode, ...]:
         """Return all nodes that a phrase may mean, possibly none."""

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from osmabench_ros.vqa.exact.selection import select
 from osmabench_ros.vqa.exact.space import floors
 from osmabench_ros.vqa.exact.view import Draft, SceneView, find_glimpsed_instances, shuffled
 from osmabench_ros.vqa.graph_index import GraphIndex
-from osmabench_ros.vqa.kinds import QueryKind
+from osmabench_ros.vqa.kinds import Kind, QueryKind
 from osmabench_ros.vqa.questions import (
     AnswerType,
     AnswerValue,
@@ -61,23 +62,31 @@ class QuestionSet:
     gets an equal part, or one by its weight in `shares` (1 if it has none). `category_of` has the
     category of each kind that is asked, and is empty for the kinds of the sources; `tolerances`
     differ from the sources' tolerances, in the unit of the answer. Kinds of a category are asked
-    in the ratio of their `weights` (1 if it has none); without any, in turn.
+    in the ratio of their `weights` (1 if it has none); without any, in turn. `kinds` are asked by
+    their rows, without a source.
     """
 
     suite: str
     generator: str
     categories: tuple[str, ...]
     sources: tuple[Source, ...]
-    category_of: Mapping[QueryKind, Category | SpatialCategory] = field(default_factory=dict)
-    tolerances: Mapping[QueryKind, float] = field(default_factory=dict)
+    category_of: Mapping[Kind, Category | SpatialCategory] = field(default_factory=dict)
+    tolerances: Mapping[Kind, float] = field(default_factory=dict)
     shares: Mapping[str, float] = field(default_factory=dict)
-    weights: Mapping[QueryKind, float] = field(default_factory=dict)
+    weights: Mapping[Kind, float] = field(default_factory=dict)
+
+    kinds: tuple[Kind, ...] = ()
+
+    @property
+    def all_sources(self) -> tuple[Source, ...]:
+        """The sources, and one for each of the `kinds`."""
+        return (*self.sources, *(partial(_draw_kind, kind) for kind in self.kinds))
 
     def drafts(
-        self, number: int, view: SceneView, rng: np.random.Generator, limit: int
+        self, source: Source, view: SceneView, rng: np.random.Generator, limit: int
     ) -> Iterator[Draft]:
         """Yield the drafts of one source that are of the set."""
-        for draft in self.sources[number](view, rng, limit):
+        for draft in source(view, rng, limit):
             kind = draft.query.kind
             if self.category_of and kind not in self.category_of:
                 continue
@@ -92,6 +101,15 @@ class QuestionSet:
     def asks_for_storeys(self) -> bool:
         """Whether any question needs to know the heights of floors."""
         return floors in self.sources
+
+
+def _draw_kind(
+    kind: Kind, view: SceneView, rng: np.random.Generator, limit: int
+) -> Iterator[Draft]:
+    """Yield the drafts of a kind about the objects that its row draws."""
+    assert kind.draw is not None
+    for nodes in shuffled(rng, kind.draw(view))[:limit]:
+        yield view.about(kind, *nodes)
 
 
 EXACT = QuestionSet(
@@ -311,9 +329,9 @@ def candidates(view: SceneView, seed: int, limit: int, asked: QuestionSet = EXAC
     others += [_executor(view, view.index, other) for other in view.ways[1:]]
     others += [_executor(view, view.index, ways, z_m) for z_m in view.storeys_m[1:]]
     drafts: dict[object, Draft] = {}
-    for number in range(len(asked.sources)):
+    for number, source in enumerate(asked.all_sources):
         rng = np.random.default_rng([seed, number])
-        for draft in shuffled(rng, asked.drafts(number, view, rng, limit)):
+        for draft in shuffled(rng, asked.drafts(source, view, rng, limit)):
             query = draft.query
             found, wide = (executor.execute(query) for executor in executors)
             if found.value is None or draft.answer not in (None, found.value):
@@ -330,7 +348,7 @@ def candidates(view: SceneView, seed: int, limit: int, asked: QuestionSet = EXAC
 def _agrees(value: AnswerValue | None, draft: Draft) -> bool:
     if isinstance(value, (int, float)) and isinstance(draft.answer, (int, float)):
         return abs(value - draft.answer) <= draft.tolerance / 2
-    if draft.query.kind.row.answer_type is AnswerType.COORDINATES:
+    if draft.query.kind.answer_type is AnswerType.COORDINATES:
         return value is not None and math.dist(value, draft.answer) <= draft.tolerance / 2  # type: ignore[arg-type]
     return value == draft.answer
 
@@ -380,7 +398,7 @@ def question_of(draft: Draft, scene: str, seed: int, asked: QuestionSet) -> Ques
     """Word a draft by its meaning; the first wording that reads back as it, None if none does."""
     digest = hashlib.sha256(f'{seed} {draft.query}'.encode()).digest()
     first = int.from_bytes(digest[:4], 'big')
-    for attempt in range(len(draft.query.kind.row.wordings)):
+    for attempt in range(len(draft.query.kind.wordings)):
         text = worded(draft.query, first + attempt)
         if parsed(text) == draft.query and draft.answer is not None:
             return Question(
@@ -389,7 +407,7 @@ def question_of(draft: Draft, scene: str, seed: int, asked: QuestionSet) -> Ques
                 scene=scene,
                 category=draft.category.value,
                 text=text,
-                answer_type=draft.query.kind.row.answer_type,
+                answer_type=draft.query.kind.answer_type,
                 answer=draft.answer,
                 tolerance=draft.tolerance,
                 evidence=Evidence(nodes=draft.nodes),

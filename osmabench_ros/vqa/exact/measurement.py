@@ -20,7 +20,7 @@ from osmabench_ros.vqa.exact.view import (
     shuffled,
 )
 from osmabench_ros.vqa.graph_index import centre_distance_m, extent
-from osmabench_ros.vqa.kinds import Query, QueryKind
+from osmabench_ros.vqa.kinds import Kind, Query, QueryKind
 from osmabench_ros.vqa.knowledge import COMPARATIVES
 from osmabench_ros.vqa.questions import Category
 
@@ -47,7 +47,7 @@ def _drafts(
     view: SceneView,
     rng: np.random.Generator,
     limit: int,
-    kinds: tuple[QueryKind, QueryKind],
+    kinds: tuple[Kind, Kind],
     read: Callable[[SceneNode], str],
     alike: Callable[[str, str], bool],
 ) -> Iterator[Draft]:

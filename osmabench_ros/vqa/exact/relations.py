@@ -19,7 +19,7 @@ from osmabench_ros.vqa.exact.view import (
     sample_pairs,
     shuffled,
 )
-from osmabench_ros.vqa.kinds import ATTACHED, IN, NEXT_TO, ON, Query, QueryKind
+from osmabench_ros.vqa.kinds import ATTACHED, IN, NEXT_TO, ON, Kind, Query, QueryKind
 from osmabench_ros.vqa.questions import Category
 
 _KINDS = (QueryKind.EXISTS, QueryKind.ABSENT)
@@ -119,7 +119,7 @@ def _only_object(view: SceneView, ids: tuple[int, ...]) -> SceneNode | None:
     return node if is_nameable else None
 
 
-def _sole(view: SceneView, relation: str, kind: QueryKind) -> Iterator[Draft]:
+def _sole(view: SceneView, relation: str, kind: Kind) -> Iterator[Draft]:
     """Yield questions for the one object that has a relation to a named one."""
     for target in view.named:
         source = _only_object(view, view.wide.sources(relation, target.id))
@@ -136,7 +136,7 @@ def _sole(view: SceneView, relation: str, kind: QueryKind) -> Iterator[Draft]:
         yield drafted(query, (source, target), label_of(source))
 
 
-def _holders(view: SceneView, relation: str, kind: QueryKind) -> Iterator[Draft]:
+def _holders(view: SceneView, relation: str, kind: Kind) -> Iterator[Draft]:
     """Yield questions for the one object that a named one is on, in or fixed to."""
     for source in view.named:
         target = _only_object(view, view.wide.targets(relation, source.id))
@@ -194,7 +194,7 @@ def logical(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[D
                 yield drafted(Query(kind, (first, second)), nodes, answer)
 
 
-def _truth(first: bool, second: bool) -> Iterator[tuple[QueryKind, bool]]:
+def _truth(first: bool, second: bool) -> Iterator[tuple[Kind, bool]]:
     yield QueryKind.BOTH, first and second
     yield QueryKind.EITHER, first or second
     yield QueryKind.FIRST_ONLY, first and not second

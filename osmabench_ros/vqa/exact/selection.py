@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from osmabench_ros.vqa.english import without_adjectives
 from osmabench_ros.vqa.exact.view import Draft
-from osmabench_ros.vqa.kinds import QueryKind
+from osmabench_ros.vqa.kinds import Kind, QueryKind
 from osmabench_ros.vqa.questions import AnswerType
 
 Item = TypeVar('Item')
@@ -49,14 +49,14 @@ class _Pool:
     """
 
     def __init__(
-        self, drafts: Iterable[Draft], usage: Counter[str], weights: Mapping[QueryKind, float]
+        self, drafts: Iterable[Draft], usage: Counter[str], weights: Mapping[Kind, float]
     ) -> None:
         self._usage = usage
         self._weights = weights
-        self._taken: Counter[QueryKind | None] = Counter()
-        self._next: QueryKind | None = None
+        self._taken: Counter[Kind | None] = Counter()
+        self._next: Kind | None = None
         turn: Counter[tuple[str, str]] = Counter()
-        self._heaps: dict[QueryKind | None, list[_Entry]] = {}
+        self._heaps: dict[Kind | None, list[_Entry]] = {}
         for position, draft in enumerate(drafts):
             kind = draft.query.kind
             key = (kind.value, '' if kind in _BY_VALUE else draft.query.word)
@@ -69,7 +69,7 @@ class _Pool:
     def _most_used(self, draft: Draft) -> int:
         return max((self._usage[name] for name in subjects_of(draft)), default=0)
 
-    def _rank(self, kind: QueryKind | None) -> float:
+    def _rank(self, kind: Kind | None) -> float:
         weight = 1.0 if kind is None else self._weights.get(kind, 1.0)
         return (self._taken[kind] + 1) / weight
 
@@ -103,7 +103,7 @@ class _Selector:
         self,
         drafts: Sequence[Draft],
         labels: Collection[str],
-        weights: Mapping[QueryKind, float],
+        weights: Mapping[Kind, float],
     ) -> None:
         self._usage: Counter[str] = Counter()
         self._labels = frozenset(labels)
@@ -140,14 +140,14 @@ class _Selector:
 
 
 def _side(draft: Draft) -> str:
-    return str(draft.answer) if draft.query.kind.row.answer_type is AnswerType.YES_NO else 'other'
+    return str(draft.answer) if draft.query.kind.answer_type is AnswerType.YES_NO else 'other'
 
 
 def select(
     drafts: Sequence[Draft],
     quota: Mapping[str, int],
     labels: Collection[str],
-    weights: Mapping[QueryKind, float] = MappingProxyType({}),
+    weights: Mapping[Kind, float] = MappingProxyType({}),
 ) -> list[Draft]:
     """Choose from drafts in a seeded order; yes and no are equally many in every category."""
     selector = _Selector(drafts, labels, weights)

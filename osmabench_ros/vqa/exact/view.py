@@ -23,7 +23,7 @@ from osmabench_ros.vqa.english import (
     material_noun,
 )
 from osmabench_ros.vqa.graph_index import GraphIndex
-from osmabench_ros.vqa.kinds import Query, QueryKind
+from osmabench_ros.vqa.kinds import Kind, Query
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import (
     AnswerValue,
@@ -116,7 +116,7 @@ def drafted(
     """Return a draft in the category of its kind; a truth value is yes or no."""
     if isinstance(answer, bool):
         answer = 'yes' if answer else 'no'
-    return Draft(query, query.kind.row.category, tuple(node.id for node in nodes), answer)
+    return Draft(query, query.kind.category, tuple(node.id for node in nodes), answer)
 
 
 class SceneView:
@@ -229,7 +229,7 @@ class SceneView:
 
     def about(
         self,
-        kind: QueryKind,
+        kind: Kind,
         *nodes: SceneNode,
         word: str = '',
         number: float | None = None,
