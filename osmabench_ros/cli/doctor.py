@@ -50,13 +50,14 @@ def doctor(
     clock, labels and maps. Exits with 0 unless something failed.
     """
     from osmabench_ros.bringup.finding import Severity
+    from osmabench_ros.bringup.preflight import examine, examine_run
     from osmabench_ros.runs.config import load_config
 
     planned = load_config(config) if config else None
     if stack:
         findings = _stack(seconds, planned, namespace, remap or [], robot, quiet=as_json)
     else:
-        findings = _machine(out, planned)
+        findings = examine(out) + (examine_run(planned, out) if planned else [])
     whole = as_json or not stack or terminal_level() == logging.DEBUG
     shown = findings if whole else _without_passed(findings)
     _show(shown, as_json=as_json, omitted=len(findings) - len(shown))
@@ -65,12 +66,6 @@ def doctor(
         raise ContractError(f'no run would be right with: {", ".join(broken)}')
     if broken:
         raise MissingDependencyError(f'no run is possible without: {", ".join(broken)}')
-
-
-def _machine(out: Path, planned: MatrixConfig | None) -> list[Finding]:
-    from osmabench_ros.bringup.preflight import examine, examine_run
-
-    return examine(out) + (examine_run(planned, out) if planned else [])
 
 
 def _stack(

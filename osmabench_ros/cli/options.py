@@ -150,11 +150,8 @@ def with_verbosity(command: Callable[..., None]) -> Callable[..., None]:
 
     signature = inspect.signature(command, eval_str=True)
     own = inspect.Parameter('verbosity', inspect.Parameter.KEYWORD_ONLY, annotation=Verbosity)
-    named = [
-        item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in signature.parameters.values()
-    ]
     functools.update_wrapper(run, command)
-    run.__signature__ = inspect.Signature([*named, own])  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature([*signature.parameters.values(), own])  # type: ignore[attr-defined]
     return with_option_groups(run)
 
 

@@ -103,8 +103,7 @@ def import_(
             typer.echo(f'  {item.name}: {imported.class_name(item) or "no class"}')
         typer.echo(
             f'The classes are guesses from names. Correct them in {out / MANIFEST}, add rooms and '
-            f'lights there, look at it (osmabench scene check {out}), and run it: '
-            f'scenes: [{{reference: {out}}}]'
+            f'lights, look (osmabench scene check {out}), and run scenes: [{{reference: {out}}}]'
         )
     for parent, parts in find_parts_of_assemblies(imported).items():
         typer.echo(
@@ -135,10 +134,8 @@ def export(
     made = validated(Changes, str(changes), str(changes)) if changes else ()
     exported = load_scene(reference, scene=scene, seed=seed, changes=made)
     config = write_habitat_dataset(exported, out, overwrite)
-    typer.echo(
-        f'{config}: {len(exported.objects)} objects, {len(exported.rooms)} rooms, '
-        f'{len(exported.lights)} lights'
-    )
+    counts = f'{len(exported.objects)} objects, {len(exported.rooms)} rooms'
+    typer.echo(f'{config}: {counts}, {len(exported.lights)} lights')
 
 
 @app.command()

@@ -60,9 +60,8 @@ def generate(
     """Make the questions of a run's scene."""
     from osmabench_ros.runs.run_manifest import undisturbed
     from osmabench_ros.vqa import stages
-    from osmabench_ros.vqa.stages import RunFolder
 
-    place = RunFolder(run, folder)
+    place = stages.RunFolder(run, folder)
     client = None
     if kind == 'exact':
         if dry_run:
@@ -104,9 +103,8 @@ def answer(
     from osmabench_ros.vqa import stages
     from osmabench_ros.vqa.answering.answerer import parse_reference
     from osmabench_ros.vqa.scores import UNSERVED
-    from osmabench_ros.vqa.stages import RunFolder
 
-    place = RunFolder(run, folder)
+    place = stages.RunFolder(run, folder)
     shown = stages.AnswerOptions(compat, graph_tokens, without_map)
     answerer = stages.RULE if answerer in _OFFLINE else answerer
     client = _client(options, parse_reference(answerer)[1], dry_run=dry_run)
@@ -145,9 +143,8 @@ def judge(
     from osmabench_ros.runs.run_manifest import undisturbed
     from osmabench_ros.vqa import stages
     from osmabench_ros.vqa.scores import UNSERVED
-    from osmabench_ros.vqa.stages import RunFolder
 
-    place = RunFolder(run, folder)
+    place = stages.RunFolder(run, folder)
     client = _client(options, judge_name, dry_run=dry_run)
     if dry_run:
         _print_dry_judge(client, lambda asked: stages.estimate_verdicts(place, asked))
@@ -177,10 +174,9 @@ def report(
     from osmabench_ros.runs.run_manifest import undisturbed
     from osmabench_ros.vqa import stages
     from osmabench_ros.vqa.scores import common_accuracies
-    from osmabench_ros.vqa.stages import RunFolder
 
-    scenes: dict[str, dict[RunFolder, list[MetricRecord]]] = defaultdict(dict)
-    for place in (RunFolder(run, folder) for run in runs):
+    scenes: dict[str, dict[stages.RunFolder, list[MetricRecord]]] = defaultdict(dict)
+    for place in (stages.RunFolder(run, folder) for run in runs):
         with undisturbed(place.folder):
             scores = stages.report(place, questioned_map(place), compat=compat)
         scenes[place.scene][place] = scores

@@ -131,30 +131,18 @@ class RestartWatch:
         return {name: frozenset(identities) for name, identities in found.items()}
 
 
-class AckListener:
-    """Takes `frame_ack` of declared participants; `on_ack` gets each and its age in seconds."""
+def listen_to_acks(
+    node: BenchmarkNode[Any],
+    participants: Iterable[DeclaredParticipant],
+    on_ack: Callable[[Acknowledgement, float], None],
+) -> None:
+    """Take `frame_ack` of declared participants; `on_ack` gets each and its age in seconds."""
+    names = frozenset(item.name for item in participants if item.acks)
 
-    def __init__(
-        self,
-        node: BenchmarkNode[Any],
-        participants: Iterable[DeclaredParticipant],
-        on_ack: Callable[[Acknowledgement, float], None],
-    ) -> None:
-        self._on_ack = on_ack
-        self._names = frozenset(item.name for item in participants if item.acks)
-        take = node.guarded(self._take)
-        node.create_subscription(
-            FrameAck,
-            topics.FRAME_ACK,
-            # rclpy gives the time of arrival to a callback that takes two arguments.
-            lambda data, info: take(data, info),
-            lossless_profile(),
-            raw=True,
-        )
-
-    def _take(self, data: bytes, info: Mapping[str, Any]) -> None:
+    @node.guarded
+    def take(data: bytes, info: Mapping[str, Any]) -> None:
         message = deserialize_checked(data, FrameAck, topics.FRAME_ACK)
-        if message.participant not in self._names:
+        if message.participant not in names:
             return
         ack = Acknowledgement(
             message.participant,
@@ -162,7 +150,16 @@ class AckListener:
             duration_from_message(message.processing_time),
             message.mapped,
         )
-        self._on_ack(ack, age_s(info.get('received_timestamp') or 0, time.time_ns()))
+        on_ack(ack, age_s(info.get('received_timestamp') or 0, time.time_ns()))
+
+    node.create_subscription(
+        FrameAck,
+        topics.FRAME_ACK,
+        # rclpy gives the time of arrival to a callback that takes two arguments.
+        lambda data, info: take(data, info),
+        lossless_profile(),
+        raw=True,
+    )
 
 
 def age_s(received_ns: int, now_ns: int) -> float:

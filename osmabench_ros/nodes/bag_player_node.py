@@ -34,7 +34,11 @@ class BagPublishers:
         self._publishers: dict[str, Publisher] = {}
         self.skipped: dict[str, str] = {}
         """Reasons by topic."""
-        for item in self._chosen(bag, chosen):
+        present = bag.connections_by_topic
+        names = [node.resolve_topic_name(name, only_expand=True) for name in chosen]
+        for name in names:
+            choose(name, present, ConfigError, f'{bag.path} has no topic "{name}"')
+        for item in (present[name] for name in names or sorted(present)):
             if clock or item.topic != topics.CLOCK:
                 self._add(bag, item)
         self._clock = None
@@ -63,13 +67,6 @@ class BagPublishers:
         for publisher in self._publishers.values():
             publisher.wait_for_all_acked(Duration(seconds=timeout_s))
 
-    def _chosen(self, bag: Bag, chosen: Collection[str]) -> list[BagTopic]:
-        present = bag.connections_by_topic
-        names = [self._node.resolve_topic_name(name, only_expand=True) for name in chosen]
-        for name in names:
-            choose(name, present, ConfigError, f'{bag.path} has no topic "{name}"')
-        return [present[name] for name in names or sorted(present)]
-
     def _add(self, bag: Bag, item: BagTopic) -> None:
         try:
             kind = message_class(item.message_type)
@@ -78,9 +75,8 @@ class BagPublishers:
             return
         installed = hash_of(item.message_type)
         if item.definition and installed and bag.types.type_hash(item.message_type) != installed:
-            self._skip(
-                item.topic, f'{item.message_type} was recorded in another version than installed'
-            )
+            why = f'{item.message_type} was recorded in another version than installed'
+            self._skip(item.topic, why)
             return
         self._publishers[item.topic] = self._node.create_publisher(
             kind, item.topic, profile_for_playing(item.topic, item.qos)
@@ -131,9 +127,8 @@ class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
         bag = self._bag = open_bag(self.required('bag'), value.msg_paths)
         self._outlets = BagPublishers(self, bag, value.topics, clock=value.clock)
         if not self._outlets.topics:
-            raise ConfigError(
-                f'{bag.path}: no type of its topics is installed here; build their packages'
-            )
+            why = 'no type of its topics is installed here; build their packages'
+            raise ConfigError(f'{bag.path}: {why}')
         counts = bag.connections_by_topic
         self._total = sum(counts[name].message_count for name in self._outlets.topics)
         self._playback = Playback(bag, self._outlets.topics, value)
@@ -167,12 +162,13 @@ class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
 
     def health(self) -> Health:
         """Return the progress of the playback."""
-        cut_off = self._bag.cut_off if self._bag is not None else ''
-        return Health(
-            Level.WARN if cut_off else Level.OK,
-            cut_off or self.phase.name.lower(),
-            {'messages': self._played},
-        )
+        cut_off, played = self._cut_off, {'messages': self._played}
+        level = Level.WARN if cut_off else Level.OK
+        return Health(level, cut_off or self.phase.name.lower(), played)
+
+    @property
+    def _cut_off(self) -> str:
+        return self._bag.cut_off if self._bag is not None else ''
 
     def start_run(self) -> None:
         """Go on."""
@@ -203,17 +199,15 @@ class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
 
     def state_message(self) -> RunState:
         """Return the state of the playback, with position and error."""
+        text = f'{self._playback.position_s:.2f} of {self._playback.length_s:.2f} s'
+        if self._cut_off:
+            text += f'; the bag is not complete: {self._cut_off}'
         return RunState(
             state=int(self.phase),
             frames_published=self._played,
             frames_total=self._total,
-            message=self._text(),
+            message=text,
         )
-
-    def _text(self) -> str:
-        position = f'{self._playback.position_s:.2f} of {self._playback.length_s:.2f} s'
-        cut_off = self._bag.cut_off if self._bag is not None else ''
-        return f'{position}; the bag is not complete: {cut_off}' if cut_off else position
 
     def _tick(self) -> None:
         now_s = time.monotonic()
@@ -222,6 +216,9 @@ class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
             return
         self._control.match()
         if self._control.may_publish:
+            if self._played == 0:
+                for message in self._playback.latched_before():
+                    self._outlets.publish(message)
             if self._stepping:
                 self._play_frame()
             else:
@@ -239,25 +236,17 @@ class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
         self._timer.reset()
 
     def _play_due(self, now_s: float) -> None:
-        if self._played == 0:
-            self._play_latched()
         while (message := self._playback.due(time.monotonic())) is not None:
             self._publish(message)
             if time.monotonic() - now_s > BATCH_S:
                 return
 
     def _play_frame(self) -> None:
-        if self._played == 0:
-            self._play_latched()
         for message in self._playback.step():
             self._publish(message)
         self._control.count_frame()
         if self._control.end_steps():
             self._publish_state()
-
-    def _play_latched(self) -> None:
-        for message in self._playback.latched_before():
-            self._outlets.publish(message)
 
     def _publish(self, message: BagMessage) -> None:
         self._outlets.publish(message)
@@ -273,10 +262,8 @@ class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
         self._state.wait_for_all_acked(Duration(seconds=1))
         assert self._bag is not None
         if self._bag.cut_off:
-            self.get_logger().warning(
-                f'played {self._played} messages, as far as {self._bag.path} goes: '
-                f'{self._bag.cut_off}'
-            )
+            played = f'played {self._played} messages, as far as {self._bag.path} goes'
+            self.get_logger().warning(f'{played}: {self._bag.cut_off}')
         self.finish(0)
 
     def _rewind(self) -> None:

@@ -112,9 +112,8 @@ class TopicRecorder:
                     self._update(topic, profiles)
 
     def _subscribe(self, topic: str, kind: str, profile: QoSProfile, *, repeat: int = 0) -> None:
-        recorded = recording_report.RecordedTopic(
-            topic, kind, definition_of(kind), hash_of(kind), (), repeat
-        )
+        text, type_hash = definition_of(kind), hash_of(kind)
+        recorded = recording_report.RecordedTopic(topic, kind, text, type_hash, (), repeat)
         self.topics[topic] = recorded
         self._announce(recorded)
         self._node.create_subscription(
@@ -154,10 +153,9 @@ class TopicRecorder:
         self._announce(self.topics[topic])
 
     def _count_lost(self, topic: str, event: Any) -> None:
-        self.lost[topic] += event.total_count_change
-        self._node.get_logger().warning(
-            f'{topic}: the middleware lost {event.total_count_change} messages'
-        )
+        count = event.total_count_change
+        self.lost[topic] += count
+        self._node.get_logger().warning(f'{topic}: the middleware lost {count} messages')
 
     def _warn(self, topic: str) -> None:
         self._node.get_logger().warning(
@@ -195,16 +193,18 @@ class BagRecorderNode(BenchmarkNode[recording_report.RecordingSettings]):
         """Create the bag and subscribe."""
         value = self.settings
         self._directory = self.required('bag_directory').absolute()
-        choice = self._choice()
+        names = list(value.topics)
+        if not names and not value.all_topics:
+            names = [item.name for item in CONTRACT] + list(BESIDES)
+        resolved = (str(self.resolve_topic_name(name)) for name in (*names, *value.more_topics))
+        choice = TopicChoice(tuple(resolved), value.all_topics, value.exclude)
         self._recording = McapRecording(self._directory, value, os.environ.get('ROS_DISTRO', ''))
-        self._writer = BackgroundWriter(
-            self._recording, value.queue_bytes, wait_when_full=value.acks
-        )
+        room, waits = value.queue_bytes, value.acks
+        self._writer = BackgroundWriter(self._recording, room, wait_when_full=waits)
         self._frame_topics = {str(self.resolve_topic_name(name)) for name in topics.FRAME_TOPICS}
         self._run_state = str(self.resolve_topic_name(topics.RUN_STATE))
-        self._ledger = recording_report.FrameLedger(
-            str(self.resolve_topic_name(topics.CAMERA_POSE))
-        )
+        pose = str(self.resolve_topic_name(topics.CAMERA_POSE))
+        self._ledger = recording_report.FrameLedger(pose)
         self.recorder = TopicRecorder(self, choice, self._recording.add_topic, self._on_message)
         if value.acks:
             self._acks = Acknowledger(self, self.get_name())
@@ -219,7 +219,11 @@ class BagRecorderNode(BenchmarkNode[recording_report.RecordingSettings]):
         self._started_s = time.monotonic()
         self.create_timer(WATCH_PERIOD_S, self.guarded(self.recorder.discover))
         self.create_timer(WATCH_PERIOD_S, self.guarded(self._watch))
-        self.create_timer(REPORT_PERIOD_S, self.guarded(self._write_report))
+
+        def write_report() -> None:
+            recording_report.write_report(self.report(), self._directory)
+
+        self.create_timer(REPORT_PERIOD_S, self.guarded(write_report))
 
     def activate(self) -> None:
         """Record from now on."""
@@ -262,16 +266,6 @@ class BagRecorderNode(BenchmarkNode[recording_report.RecordingSettings]):
         }
         return Health(level, report.error or 'recording', values)
 
-    def _choice(self) -> TopicChoice:
-        value = self.settings
-        names = list(value.topics)
-        if not names and not value.all_topics:
-            names = [item.name for item in CONTRACT] + list(BESIDES)
-        resolved = tuple(
-            str(self.resolve_topic_name(name)) for name in (*names, *value.more_topics)
-        )
-        return TopicChoice(resolved, value.all_topics, value.exclude)
-
     def _on_message(self, topic: str, log_ns: int, publish_ns: int, data: bytes) -> None:
         if not self._active or self._writer is None:
             return
@@ -305,9 +299,6 @@ class BagRecorderNode(BenchmarkNode[recording_report.RecordingSettings]):
         self._ledger.expect([name for name in self._frame_topics if self.count_publishers(name)])
         for stamp_ns in self._ledger.settle(time.monotonic()):
             self._acknowledge(stamp_ns)
-
-    def _write_report(self) -> None:
-        recording_report.write_report(self.report(), self._directory)
 
     def report(self, *, finished: bool = False) -> recording_report.RecordingReport:
         """Return the report of the recording so far."""

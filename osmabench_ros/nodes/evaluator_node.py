@@ -244,7 +244,10 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         self._report_news()
         idle = not self._queue and not self._goals
         if self._verdict is not None and self.settings.exit_when_done and idle:
-            self._exit_with_verdict(self._verdict)
+            self._publisher.wait_for_all_acked(ACK_TIMEOUT)
+            if failed := self._verdict.failed_requirements:
+                raise RequirementError('; '.join(failed))
+            self.finish(0)
 
     def _follow_goals(self) -> None:
         """Pass on cancellations, and send feedback on progress."""
@@ -318,12 +321,6 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         else:
             # The run was reset meanwhile, and what counts is its new map.
             self._start()
-
-    def _exit_with_verdict(self, report: RunReport) -> None:
-        self._publisher.wait_for_all_acked(ACK_TIMEOUT)
-        if report.failed_requirements:
-            raise RequirementError('; '.join(report.failed_requirements))
-        self.finish(0)
 
 
 main = partial(run_node, EvaluatorNode)

@@ -201,7 +201,10 @@ class FramePlayer:
         if self.newest is not None:
             self._acks.check(self._watch.now_s(), self.published - 1)
         if not self.settled:
-            self._repeat_first_frame(now_s)
+            # A reader may discover this writer later than the writer the reader, and miss a frame.
+            if self.published == 1 and now_s - self._sent_s > REPEAT_FIRST_AFTER_S:
+                assert self.newest is not None
+                self._send(self.newest)
         elif self._next is None:
             self._control.finish()
             changed()
@@ -231,12 +234,6 @@ class FramePlayer:
         self._statistics.publish(frame.frame.stamp_ns, self._sent_s)
         self._publish(frame)
         return self._now_s()
-
-    def _repeat_first_frame(self, now_s: float) -> None:
-        # A reader may discover this writer later than the writer the reader, and miss a frame.
-        if self.published == 1 and now_s - self._sent_s > REPEAT_FIRST_AFTER_S:
-            assert self.newest is not None
-            self._send(self.newest)
 
 
 MIN_SPEED = 0.9
@@ -374,7 +371,13 @@ def open_source(settings: BridgeSettings) -> BridgeSource:
 
 
 def _open_sequence(settings: BridgeSettings, path: Path) -> BridgeSource:
-    _refuse_settings_of_simulations(settings)
+    for item in settings_of(BridgeSettings):
+        changed = item.of(settings) != item.of(BridgeSettings())
+        if item.path[0] in OF_SIMULATIONS and item.name != 'seed' and changed:
+            raise ConfigError(
+                f'parameter "{item.name}" describes a simulation, but "sequence" plays a '
+                'recorded one; leave one of them out'
+            )
     sequence = open_sequence(path, settings.sequence_topics)
     frames, info = RecordedFrames(sequence), sequence.info
     condition = str(settings.condition)
@@ -391,16 +394,6 @@ def _open_sequence(settings: BridgeSettings, path: Path) -> BridgeSource:
         RECORDED,
         lighting_known=False,
     )
-
-
-def _refuse_settings_of_simulations(settings: BridgeSettings) -> None:
-    for item in settings_of(BridgeSettings):
-        changed = item.of(settings) != item.of(BridgeSettings())
-        if item.path[0] in OF_SIMULATIONS and item.name != 'seed' and changed:
-            raise ConfigError(
-                f'parameter "{item.name}" describes a simulation, but "sequence" plays a '
-                'recorded one; leave one of them out'
-            )
 
 
 def open_frames(settings: BridgeSettings) -> SimulatedFrames:

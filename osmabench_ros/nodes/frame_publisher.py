@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from functools import partial
 
 from geometry_msgs.msg import Point, PoseStamped, TransformStamped, Vector3
 from nav_msgs.msg import Odometry
@@ -126,7 +126,7 @@ class GroundTruthTransforms:
                 node,
                 TFMessage,
                 topic,
-                self._watcher(topic),
+                partial(self._check_authority, topic),
                 qos.tf_profile(static=topic == topics.TF_STATIC),
             )
 
@@ -154,24 +154,20 @@ class GroundTruthTransforms:
         self._authority.claim(self._fixed, fixed=True)
         self._static.sendTransform(self._fixed)
 
-    def _watcher(self, topic: str) -> Any:
-        def on_transforms(message: TFMessage) -> None:
-            conflict = self._authority.contested(message.transforms)
-            if conflict is not None:
-                raise ContractError(self._describe(topic, *conflict))
-
-        return on_transforms
-
-    def _describe(self, topic: str, own: tuple[str, str], other: tuple[str, str]) -> str:
+    def _check_authority(self, topic: str, message: TFMessage) -> None:
+        conflict = self._authority.contested(message.transforms)
+        if conflict is None:
+            return
+        own, other = conflict
         us = self._node.get_name()
         publishers = self._node.get_publishers_info_by_topic(topic)
         others = sorted({item.node_name for item in publishers} - {us})
         names = ' or '.join(f'"{name}"' for name in others) or 'a node that has left'
         edges = self._authority.way_of_others(own[1])
-        return (
+        raise ContractError(
             f'topic "{topic}": the edge {" → ".join(own)} of "{us}" is contested by '
-            f'{" → ".join(other)} of {names}; an edge has one authority. Say which edges are '
-            f'those of the stack, under its mapper in the configuration or in its file: '
+            f'{" → ".join(other)} of {names}; an edge has one authority. Say which edges '
+            'the stack publishes, under its mapper in the configuration or in its file: '
             f'"transforms: [{", ".join(edges)}]" (launch files: '
             f"transforms:='{','.join(edges)}'), or stop the other publisher"
         )
@@ -184,17 +180,10 @@ def _stamp_transform(stamp_ns: int, parent: str, child: str, pose: Pose) -> Tran
     return message
 
 
-KINDS = {
-    LightKind.POINT: LightMessage.KIND_POINT,
-    LightKind.DIRECTIONAL: LightMessage.KIND_DIRECTIONAL,
-    LightKind.SPOT: LightMessage.KIND_SPOT,
-}
-
-
 def _light_to_message(light: Light) -> LightMessage:
     red, green, blue = light.color
     return LightMessage(
-        kind=KINDS[light.kind],
+        kind=getattr(LightMessage, f'KIND_{light.kind.name}'),
         name=light.name,
         position=Point(**dict(zip('xyz', light.position, strict=True))),
         direction=Vector3(**dict(zip('xyz', light.direction, strict=True))),

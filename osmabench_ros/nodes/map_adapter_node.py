@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from enum import Enum
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from sensor_msgs.msg import CameraInfo
@@ -227,10 +226,8 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
             return None
         kind = interface_class(value.map_type)
         if kind is None:
-            raise MissingDependencyError(
-                f'messages of type {value.map_type} are not installed; build or source the '
-                'package that holds them'
-            )
+            remedy = 'build or source the package that holds them'
+            raise MissingDependencyError(f'no messages of type {value.map_type}; {remedy}')
         return MatchedSubscription(self, kind, value.map_type, value.map_topic, self._on_map)
 
     def _on_run_info(self, message: RunInfo) -> None:
@@ -278,13 +275,8 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
         value = self.settings
         self._settling.end(self._steady.now_s(), last_ns)
         if value.finish_service:
-            self._finish = FinishCall(
-                self,
-                value.finish_service,
-                value.finish_type,
-                value.finish_request,
-                value.map_timeout_s,
-            )
+            service = value.finish_service, value.finish_type, value.finish_request
+            self._finish = FinishCall(self, *service, value.map_timeout_s)
 
     def _tick(self) -> None:
         now_s = self._steady.now_s()
@@ -296,9 +288,16 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
         if self._published or outcome is SettlingOutcome.CHANGES or not self._complete_map(now_s):
             return
         if self.settings.map_file is not None:
-            self._publish(self._from_file(self.settings.map_file), outcome)
+            options = ImportOptions(
+                label_set=self.labels, scene=self.scene, condition=self._condition
+            )
+            made = import_map(self.settings.importer, self.settings.map_file, options)
+            self._publish(made, outcome)
         elif self.newest is not None:
-            self._publish(self._from_message(), outcome)
+            value = self.settings
+            read = READERS[value.map_type]
+            given = TopicOptions(value.method, self.labels, self.scene, self._condition)
+            self._publish(self.frame.placed(read(self.newest, value.map_topic, given)), outcome)
         elif (
             outcome is SettlingOutcome.CUT_OFF
             or self._settling.silent_s(now_s) > self.settings.map_timeout_s
@@ -319,15 +318,6 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
         matched = self._subscription is not None and self._subscription.matched
         why = 'it is published, but no message came' if matched else 'no node publishes it'
         return f'no map on topic "{topic}": {why}. Look at the log of the stack'
-
-    def _from_file(self, file: Path) -> SemanticMap:
-        options = ImportOptions(label_set=self.labels, scene=self.scene, condition=self._condition)
-        return import_map(self.settings.importer, file, options)
-
-    def _from_message(self) -> SemanticMap:
-        value = self.settings
-        options = TopicOptions(value.method, self.labels, self.scene, self._condition)
-        return self.frame.placed(READERS[value.map_type](self.newest, value.map_topic, options))
 
     def _publish(self, semantic_map: SemanticMap, outcome: SettlingOutcome) -> None:
         settling, header = self._settling, semantic_map.header

@@ -19,7 +19,6 @@ from osmabench_ros.base.images import color_of
 from osmabench_ros.errors import ContractError
 from osmabench_ros.maps.announced_map import MapArrival, MapAssembler, announced_map
 from osmabench_ros.maps.importer import TopicOptions
-from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import SnapshotFolder, write_map
 from osmabench_ros.msg import LabelInfo, RecordedMap, RunInfo, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
@@ -63,9 +62,14 @@ class FrameSampler:
     def take(self, message: Image) -> None:
         """Count a frame, and write it if it is in the sample; RunError if it cannot be written."""
         if self._run is None:
-            self._wait(message)
+            held_bytes = sum(len(image.data) for image in self.waiting)
+            if len(self.waiting) < MAX_WAITING and held_bytes < MAX_WAITING_BYTES:
+                self.waiting.append(message)
             return
-        index = self._index(self._run, message)
+        # By its stamp, so that lost frames do not shift it.
+        stamps = (stamp_from_message(item.header.stamp) for item in (self._run, message))
+        first_ns, stamp_ns = stamps
+        index = round((stamp_ns - first_ns) * float(self._run.frame_rate) / SECOND_NS)
         if not 0 <= index < (self._run.frame_count or MAX_INDEX):
             return
         every = math.ceil(self._run.frame_count / SAMPLES) or 10
@@ -76,18 +80,6 @@ class FrameSampler:
         with atomic_write(path) as draft:
             pixels = image_from_message(message, topics.COLOR, color_of)
             Picture.fromarray(pixels).save(draft, 'PNG')
-
-    def _wait(self, message: Image) -> None:
-        held_bytes = sum(len(image.data) for image in self.waiting)
-        if len(self.waiting) < MAX_WAITING and held_bytes < MAX_WAITING_BYTES:
-            self.waiting.append(message)
-
-    @staticmethod
-    def _index(run: RunInfo, message: Image) -> int:
-        """Return the index of a frame by its stamp, so that lost frames do not shift it."""
-        first_ns = stamp_from_message(run.header.stamp)
-        since_ns = stamp_from_message(message.header.stamp) - first_ns
-        return round(since_ns * float(run.frame_rate) / SECOND_NS)
 
 
 SNAPSHOTS_SUFFIX = '_snapshots'
@@ -275,17 +267,8 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
         write_map(semantic_map, self._directory, is_checked=is_checked)
         self._written.append(self._directory)
         self._final = announcement
-        self._recorded.publish(self._record_message(announcement, semantic_map))
-        self.get_logger().info(f'wrote {self._directory}')
-        if self.settings.exit_when_done:
-            self._recorded.wait_for_all_acked(ACK_TIMEOUT)
-            self.finish(0)
-
-    def _record_message(
-        self, announcement: SemanticMapMessage, semantic_map: SemanticMap
-    ) -> RecordedMap:
         dense = semantic_map.dense
-        return RecordedMap(
+        recorded = RecordedMap(
             header=announcement.header,
             run_id=self.run_id,
             participant=announcement.participant,
@@ -295,6 +278,11 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
             point_count=0 if dense is None else len(dense.points),
             node_count=len(semantic_map.graph.nodes),
         )
+        self._recorded.publish(recorded)
+        self.get_logger().info(f'wrote {self._directory}')
+        if self.settings.exit_when_done:
+            self._recorded.wait_for_all_acked(ACK_TIMEOUT)
+            self.finish(0)
 
 
 main = partial(run_node, MapRecorderNode)

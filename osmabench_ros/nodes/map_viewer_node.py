@@ -36,7 +36,7 @@ from osmabench_ros.ros.messages.poses import pose_message, stamp_to_message
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.node.settings import MapViewerSettings
-from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
+from osmabench_ros.sequences.ground_truth import read_ground_truth
 
 MAX_POSES = 20_000
 MIN_STEP_M = 0.02
@@ -128,7 +128,11 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
     def activate(self) -> None:
         """Publish the ground truth and the maps on disk."""
         if self._truth is not None:
-            self._show_truth(self._truth)
+            header = Header(frame_id=self._truth.graph.frame_id)
+            surface = graph_errors.draw_truth_layers(self._truth).clouds['surface']
+            self._publish_cloud(topics.VIEW_GROUND_TRUTH, surface, header)
+            path = path_message(self._truth.camera_poses, header)
+            self._views[topics.VIEW_PATH].publish(path)
         folder = self.settings.map_directory
         if folder:
             self._show(read_map(Path(folder)))
@@ -178,12 +182,6 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
         self, topic: str, shown: graph_errors.ColouredGraph, header: Header
     ) -> None:
         self._views[topic].publish(markers_of_graph(shown.graph, header, shown.colors))
-
-    def _show_truth(self, truth: GroundTruth) -> None:
-        header = Header(frame_id=truth.graph.frame_id)
-        surface = graph_errors.draw_truth_layers(truth).clouds['surface']
-        self._publish_cloud(topics.VIEW_GROUND_TRUTH, surface, header)
-        self._views[topics.VIEW_PATH].publish(path_message(truth.camera_poses, header))
 
     def _publish_cloud(self, topic: str, dense: DenseMap | None, header: Header) -> None:
         if dense is not None:

@@ -57,8 +57,15 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         self._publisher = FramePublisher(
             self, lockstep=value.pacing.lockstep, base_to_camera=frames.base_to_camera, tf=value.tf
         )
-        self._create_endpoints()
-        acking = [item.name for item in self.settings.participants if item.acks]
+        self._run_state = self.create_publisher(RunState, topics.RUN_STATE, latched_profile())
+        self._run_info = self.create_publisher(RunInfo, topics.RUN_INFO, latched_profile())
+        self._label_info = self.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
+        ack_listener.listen_to_acks(self, value.participants, self._on_ack)
+        create_checked_subscription(
+            self, RecordedMap, topics.RECORDED_MAP, self._on_recorded, latched_profile()
+        )
+        serve_run_control(self, self)
+        acking = [item.name for item in value.participants if item.acks]
         self._player = frame_player.FramePlayer(
             frames, self._control, acking, value.pacing, self._publish_frame, time.monotonic
         )
@@ -70,16 +77,6 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         self.get_logger().info(f'{len(frames)} frames from {frames.description}')
         if self._player.runs_free:
             self.get_logger().warning(frame_player.RUNS_FREE)
-
-    def _create_endpoints(self) -> None:
-        self._run_state = self.create_publisher(RunState, topics.RUN_STATE, latched_profile())
-        self._run_info = self.create_publisher(RunInfo, topics.RUN_INFO, latched_profile())
-        self._label_info = self.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
-        self._acks = ack_listener.AckListener(self, self.settings.participants, self._on_ack)
-        create_checked_subscription(
-            self, RecordedMap, topics.RECORDED_MAP, self._on_recorded, latched_profile()
-        )
-        serve_run_control(self, self)
 
     def activate(self) -> None:
         """Start to wait for the participants, or resume the frames."""
@@ -176,31 +173,26 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
 
     def _match(self) -> None:
         check_publishers(self)
-        missing = missing_participants(self, self.settings.participants)
+        participants, timeout_s = self.settings.participants, self.settings.pacing.match_timeout_s
+        missing = '; '.join(missing_participants(self, participants))
         if not missing:
-            self._restarts = ack_listener.RestartWatch(
-                self, [item.name for item in self.settings.participants]
-            )
+            names = [item.name for item in participants]
+            self._restarts = ack_listener.RestartWatch(self, names)
             self._control.match()
             self._follow_phase()
-        elif self._waiting.now_s() > self.settings.pacing.match_timeout_s:
-            waited_s = self.settings.pacing.match_timeout_s
-            raise ParticipantError(
-                f'after {waited_s:g} s: {"; ".join(missing)}. Start it, or take it out '
-                'of the declared participants'
-            )
+        elif self._waiting.now_s() > timeout_s:
+            remedy = 'Start it, or take it out of the declared participants'
+            raise ParticipantError(f'after {timeout_s:g} s: {missing}. {remedy}')
 
     def _look_at_graph(self) -> None:
         # Before the first frame, and once the final map is recorded, any node may come and go.
         if self._restarts is None:
             return
-        if self.phase in (RunPhase.RUNNING, RunPhase.PAUSED) or self._map_is_due():
+        recorders = self.count_publishers(self.resolve_topic_name(topics.RECORDED_MAP))
+        map_is_due = self.phase is RunPhase.FINISHED and recorders > 0
+        if self.phase in (RunPhase.RUNNING, RunPhase.PAUSED) or map_is_due:
             self._restarts.check(self._playing.published)
             check_publishers(self)
-
-    def _map_is_due(self) -> bool:
-        recorders = self.count_publishers(self.resolve_topic_name(topics.RECORDED_MAP))
-        return self.phase is RunPhase.FINISHED and recorders > 0
 
     def _on_recorded(self, message: RecordedMap) -> None:
         if message.is_final and self.phase is RunPhase.FINISHED:

@@ -18,6 +18,7 @@ from osmabench_ros.errors import (
     ContractError,
     MissingDependencyError,
     ParticipantError,
+    errors_as,
 )
 from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.mappers.live_method import way_up
@@ -101,14 +102,11 @@ class FinishCall:
     ) -> None:
         kind = interface_class(type_name)
         if kind is None:
-            raise MissingDependencyError(
-                f'service "{service}" has type {type_name}, which is not installed; build or '
-                'source the package that holds it'
-            )
-        try:
+            why = f'has type {type_name}, which is not installed; build or source its package'
+            raise MissingDependencyError(f'service "{service}" {why}')
+        problem = f'service "{service}": the request is wrong'
+        with errors_as(ConfigError, problem, AssertionError, TypeError, AttributeError):
             self._request = kind.Request(**request)
-        except (AssertionError, TypeError, AttributeError) as error:
-            raise ConfigError(f'service "{service}": the request is wrong: {error}') from error
         self._node, self._service, self._timeout_s = node, service, timeout_s
         self._client = node.create_client(kind, service)
         self._answer: Any = None
@@ -132,10 +130,8 @@ class FinishCall:
             return True
         if time.monotonic() - self._started_s > self._timeout_s:
             what = 'is not there' if self._answer is None else 'gave no answer'
-            raise ParticipantError(
-                f'service "{self._service}" {what} within {self._timeout_s:g} s; see the log of '
-                'the stack'
-            )
+            late = f'{what} within {self._timeout_s:g} s; see the log of the stack'
+            raise ParticipantError(f'service "{self._service}" {late}')
         return False
 
     def close(self) -> None:
@@ -185,10 +181,8 @@ class TransformHistory:
         if edges not in self.static:
             self._kept_static += len(edges) or 1
         if self._kept_static > MAX_STATIC:
-            raise ContractError(
-                f'topic "{TF_STATIC}": more than {MAX_STATIC} transforms; find out who publishes '
-                'frames without end'
-            )
+            problem = f'more than {MAX_STATIC} transforms; find out who publishes so many frames'
+            raise ContractError(f'topic "{TF_STATIC}": {problem}')
         self._connect(message)
         self.static[edges] = message
 

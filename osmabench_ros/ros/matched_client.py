@@ -149,9 +149,8 @@ class LifecycleClient:
             self._wait(name, waiting, check)
         if not answer.result().success:
             self._give_time_to_die(check)
-            raise ParticipantError(
-                f'node "{name}" refused lifecycle transition {transition}; see its log'
-            )
+            what = f'refused lifecycle transition {transition}'
+            raise ParticipantError(f'node "{name}" {what}; see its log')
 
     def _wait(
         self, name: str, waiting: AttentiveClock, check: Check, at_most_s: float = 0.05
@@ -159,10 +158,8 @@ class LifecycleClient:
         check()
         self._executor.spin_once(timeout_sec=at_most_s)
         if waiting.now_s() > self._timeout_s:
-            raise ParticipantError(
-                f'node "{name}" did not change its lifecycle state within {self._timeout_s:g} s; '
-                'see its log'
-            )
+            what = f'did not change its lifecycle state within {self._timeout_s:g} s'
+            raise ParticipantError(f'node "{name}" {what}; see its log')
 
     def _give_time_to_die(self, check: Check) -> None:
         """Wait for the process to end by itself: its own error says more than a timeout."""

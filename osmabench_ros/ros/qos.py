@@ -238,10 +238,9 @@ def deserialize_checked(
     """Deserialise a message from outside; raises ContractError if too large or malformed."""
     limit = MAX_BYTES.get(message_type, MAX_MESSAGE_BYTES) if max_bytes is None else max_bytes
     if len(data) > limit:
-        raise ContractError(
-            f'topic "{topic}": a message of {len(data)} bytes exceeds {limit}; '
-            'publish smaller images or chunks'
-        )
+        remedy = 'publish smaller images or chunks'
+        problem = f'a message of {len(data)} bytes exceeds {limit}'
+        raise ContractError(f'topic "{topic}": {problem}; {remedy}')
     try:
         return deserialize_message(data, message_type)
     except (RuntimeError, ValueError, MemoryError) as error:

@@ -55,20 +55,15 @@ def markers_of_graph(graph: SceneGraph, header: Header, colors: Mapping[int, Rgb
     shown = sorted(named, key=lambda node: -float(np.prod(_size(node))))[:MAX_LABELS]
     markers += [_label(node, places[node.id], header) for node in shown]
     markers += _lines(edges[:MAX_EDGES], places, header)
-    left_out = _describe_left_out(len(named), len(edges))
-    if left_out:
-        middle = np.mean(list(places.values()), axis=0)
-        markers.append(_text_marker(header, 0, left_out, middle, LABELS))
-    return MarkerArray(markers=markers)
-
-
-def _describe_left_out(labels: int, edges: int) -> str:
-    parts = [
+    left_out = [
         f'{most:,} of {count:,} {what} are shown'
-        for count, most, what in ((labels, MAX_LABELS, LABELS), (edges, MAX_EDGES, EDGES))
+        for count, most, what in ((len(named), MAX_LABELS, LABELS), (len(edges), MAX_EDGES, EDGES))
         if count > most
     ]
-    return '; '.join(parts)
+    if left_out:
+        middle = np.mean(list(places.values()), axis=0)
+        markers.append(_text_marker(header, 0, '; '.join(left_out), middle, LABELS))
+    return MarkerArray(markers=markers)
 
 
 def _text(node: SceneNode) -> str:

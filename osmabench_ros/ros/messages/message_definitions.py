@@ -41,10 +41,8 @@ def message_class(name: str) -> type[Any]:
     """Return the Python class of a message type; raises ContractError if it is not installed."""
     found = interface_class(name)
     if found is None:
-        package = name.partition('/')[0]
-        raise ContractError(
-            f'message type {name} is not installed; install or build package {package}'
-        )
+        remedy = f'install or build package {name.partition("/")[0]}'
+        raise ContractError(f'message type {name} is not installed; {remedy}')
     return found
 
 

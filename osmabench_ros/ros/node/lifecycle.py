@@ -87,28 +87,15 @@ class BenchmarkNode(LifecycleNode, Generic[Model]):
 
     def _on_change_of_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
         """Refuse changes, so that a run keeps its settings; between runs take another plan."""
-        if [item.name for item in parameters] != [
-            PLAN_FILE.name
-        ] or self.state_label != UNCONFIGURED:
-            reason = (
-                f'parameters are set when a node starts; {PLAN_FILE.name} alone may be set later, '
-                f'while the node is {UNCONFIGURED}, and it is {self.state_label}'
-            )
-            return SetParametersResult(successful=False, reason=reason)
+        names, state = [item.name for item in parameters], self.state_label
+        if names != [PLAN_FILE.name] or state != UNCONFIGURED:
+            why = f'{PLAN_FILE.name} alone may be set, while {UNCONFIGURED}, and it is {state}'
+            return SetParametersResult(successful=False, reason=why)
         try:
             self._next_settings = read_settings(self, self._model, parameters[0].value)
         except OsmabenchError as error:
             return SetParametersResult(successful=False, reason=make_printable(str(error)))
         return SetParametersResult(successful=True)
-
-    def _take_plan(self) -> None:
-        """Go over to the settings of a plan that was given since the start, if there is one."""
-        if self._next_settings is None:
-            return
-        self.settings, self._next_settings = self._next_settings, None
-        self.remove_on_set_parameters_callback(self._on_change_of_parameters)
-        self.set_parameters(parameters_of(self.settings))
-        self.add_on_set_parameters_callback(self._on_change_of_parameters)
 
     @property
     def state_label(self) -> str:
@@ -236,7 +223,11 @@ class BenchmarkNode(LifecycleNode, Generic[Model]):
 
     def on_configure(self, _state: LifecycleState) -> TransitionCallbackReturn:
         """Handle the transition requested by the lifecycle manager."""
-        self._take_plan()
+        if self._next_settings is not None:
+            self.settings, self._next_settings = self._next_settings, None
+            self.remove_on_set_parameters_callback(self._on_change_of_parameters)
+            self.set_parameters(parameters_of(self.settings))
+            self.add_on_set_parameters_callback(self._on_change_of_parameters)
         result = self._transition(self.configure)
         if result == TransitionCallbackReturn.FAILURE:
             self._release()

@@ -29,9 +29,8 @@ class DeclaredParticipant(Strict):
         """Read 'name' or 'name:acks'; ConfigError if it is neither."""
         name = text.removesuffix(ACKS_SUFFIX)
         if not name or ':' in name:
-            raise ConfigError(
-                f'participant "{text}" is malformed; write NAME or NAME{ACKS_SUFFIX}'
-            )
+            remedy = f'write NAME or NAME{ACKS_SUFFIX}'
+            raise ConfigError(f'participant "{text}" is malformed; {remedy}')
         return cls(name=name, acks=name != text)
 
 
@@ -60,10 +59,8 @@ def missing_participants(node: Node, participants: Sequence[DeclaredParticipant]
         if len(found) == 1:
             missing += _missing_endpoints(node, found[0], acks=participant.acks)
         elif found:
-            missing.append(
-                f'{" and ".join(found)} have one name, and neither is in the namespace of '
-                f'{node.get_fully_qualified_name()}: put both into one, or rename one'
-            )
+            place = f'neither is in the namespace of {node.get_fully_qualified_name()}'
+            missing.append(f'{" and ".join(found)} have one name, and {place}; rename one')
         else:
             missing.append(f'node "{participant.name}" is not running')
     return missing
