@@ -161,7 +161,7 @@ class ApartmentSequence:
         )
         path = plan_path(navigation, goals=setup.goals, seed=seed)
         longest_s = (setup.max_frames - 1) / setup.frame_rate_hz
-        self._path: RobotPath = path.until(longest_s, Motion())
+        self._path: RobotPath = path.crop(longest_s, Motion())
 
     def trajectory(self, condition: str) -> Trajectory:
         """Return the camera poses under a condition, which sets the speed."""

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.bringup.runner.matrix_runner import run_matrix
+from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.statistics import paired_difference
 from osmabench_ros.runs.config import load_config, parse_config
-from osmabench_ros.runs.report_model import Record
 
 PROMPTED = ('office', 'bedroom', 'kitchen', 'living_room')
 ORDER = ('oracle', 'noisy_oracle', 'appearance')
@@ -61,7 +61,7 @@ def main() -> int:
     arguments = parser.parse_args()
     data = load_config('all_protocols').model_dump(mode='json')
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-    metrics: list[Record] = []
+    metrics: list[MetricRecord] = []
     for name, references in (('apartment', ('apartment',)), ('prompted', PROMPTED)):
         asked = [
             suite for suite in arguments.suites if (suite == 'promptgt') is (name == 'prompted')
@@ -86,7 +86,7 @@ def main() -> int:
 Figure = tuple[str, str | None, str]
 
 
-def _values(metrics: Sequence[Record], mapper: str, figure: Figure) -> dict[int, float]:
+def _values(metrics: Sequence[MetricRecord], mapper: str, figure: Figure) -> dict[int, float]:
     """Return the value of each seed, the mean of its scenes."""
     found = defaultdict(list)
     for item in metrics:
@@ -96,7 +96,7 @@ def _values(metrics: Sequence[Record], mapper: str, figure: Figure) -> dict[int,
     return {seed: sum(values) / len(values) for seed, values in found.items()}
 
 
-def _in_order(metrics: Sequence[Record], figure: Figure) -> bool:
+def _in_order(metrics: Sequence[MetricRecord], figure: Figure) -> bool:
     name, holds = ' '.join(filter(None, figure)), True
     for better, worse in pairwise(ORDER):
         high, low = (_values(metrics, mapper, figure) for mapper in (better, worse))
@@ -112,7 +112,7 @@ def _in_order(metrics: Sequence[Record], figure: Figure) -> bool:
     return holds
 
 
-def _decided(metrics: Sequence[Record], figure: Figure) -> bool:
+def _decided(metrics: Sequence[MetricRecord], figure: Figure) -> bool:
     values = _values(metrics, ORDER[0], figure)
     mean = sum(values.values()) / max(1, len(values))
     name = ' '.join(filter(None, figure))

@@ -1,14 +1,15 @@
-"""One metric of a report."""
+"""One metric of a report: the one type of row from a suite to report.csv."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-from osmabench_ros.errors import MetricError
+from pydantic import BeforeValidator, ConfigDict, PlainSerializer, Strict
+
 from osmabench_ros.metrics.statistics import wilson_interval
 
 
@@ -20,12 +21,33 @@ class Mode(str, Enum):
     STRICT = 'strict'
 
 
+Text = Annotated[str, Strict()]
+Whole = Annotated[int, Strict()]
+Real = Annotated[float, Strict()]
+Flag = Annotated[bool, Strict()]
+ModeText = Annotated[
+    str,
+    BeforeValidator(lambda mode: '' if mode is None else mode),
+    Strict(),
+    PlainSerializer(lambda mode: mode or None, return_type=str | None),
+]
+"""A `Mode` value, in JSON null for ''."""
+
+
 @dataclass(frozen=True)
 class MetricRecord:
-    """The value of a metric with its interval and number of samples.
+    """The value of a metric with its interval and number of samples, and the run that it is of.
 
     Parameters
     ----------
+    run_id, dataset, scene, condition, mapper, simulator : str
+        Keys of the run; '' before a suite's record is joined with its run.
+    seed : int
+        Seed of the scene.
+    path_seed, method_seed : int, optional
+        Seeds of path and method, where the configuration lists some.
+    speed_factor : float, optional
+        Stamp seconds per wall second in realtime.
     suite : str
         Name of the suite, e.g. ``'osma_segmentation'``.
     mode : str
@@ -48,16 +70,29 @@ class MetricRecord:
         average, it is not a zero.
     """
 
-    suite: str
-    mode: str
-    metric: str
-    class_name: str = ''
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n: int = 0
-    higher_is_better: bool = True
-    applicable: bool = True
+    # JSON texts are validated by it: numbers are never texts, and no key is unknown.
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra='forbid', allow_inf_nan=False)
+
+    run_id: Text = field(default='', kw_only=True)
+    dataset: Text = field(default='', kw_only=True)
+    scene: Text = field(default='', kw_only=True)
+    condition: Text = field(default='', kw_only=True)
+    mapper: Text = field(default='', kw_only=True)
+    simulator: Text = field(default='', kw_only=True)
+    seed: Whole = field(default=0, kw_only=True)
+    path_seed: Whole | None = field(default=None, kw_only=True)
+    method_seed: Whole | None = field(default=None, kw_only=True)
+    speed_factor: Real | None = field(default=None, kw_only=True)
+    suite: Text
+    mode: ModeText
+    metric: Text
+    class_name: Text = ''
+    value: Real | None = None
+    low: Real | None = None
+    high: Real | None = None
+    n: Whole = 0
+    higher_is_better: Flag = True
+    applicable: Flag = True
 
     def __post_init__(self) -> None:
         for name in ('value', 'low', 'high'):
@@ -113,16 +148,12 @@ class MetricRecord:
         return self.suite, self.mode, self.metric, self.class_name
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-serialisable form; a value that does not exist is null."""
-        return asdict(self)
+        """Return a JSON-serialisable form without the run; a value that does not exist is null."""
+        return {name: getattr(self, name) for name in METRIC_COLUMNS}
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> MetricRecord:
-        """Rebuild from `to_json`; other keys, such as keys of the run, are ignored.
 
-        Raises MetricError if a key is missing or a value is not a number.
-        """
-        try:
-            return cls(**{name: data[name] for name in cls.__dataclass_fields__})
-        except (KeyError, TypeError, ValueError) as error:
-            raise MetricError(f'metric record {dict(data)} is malformed: {error!r}') from error
+COLUMNS = tuple(item.name for item in fields(MetricRecord))
+"""Columns of the one table of scores, as report.csv has them."""
+
+RUN_COLUMNS, METRIC_COLUMNS = COLUMNS[:10], COLUMNS[10:]
+"""Columns of the run, and of the metric."""

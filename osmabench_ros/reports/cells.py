@@ -18,7 +18,6 @@ import yaml
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory_records import ALIGNED
 from osmabench_ros.reports.headline import NOT_APPLICABLE
-from osmabench_ros.runs.report_model import Record
 
 
 @dataclass(frozen=True)
@@ -139,13 +138,12 @@ def build_cell_table(
     return found.where(found.notna(), ABSENT)
 
 
-def build_suite_tables(records: Sequence[Record | MetricRecord]) -> dict[str, pd.DataFrame]:
+def build_suite_tables(records: Sequence[MetricRecord]) -> dict[str, pd.DataFrame]:
     """Return cells by class, metric and mode of each suite, as recorded and after an alignment."""
     scores = pd.DataFrame([vars(record) for record in records])
     if scores.empty:
         return {}
     rows, aligned = ['class_name', 'metric', 'mode'], scores['suite'].str.endswith(ALIGNED)
-    scores['mode'] = scores['mode'].fillna('')
     scores['column'] = aligned.map({True: 'aligned', False: 'as recorded'})
     scores['suite'] = scores['suite'].str.removesuffix(ALIGNED)
     tables = {}

@@ -10,7 +10,7 @@ from osmabench_ros.reports.dialogue import read_dialogue
 from osmabench_ros.runs.changed_scenes import LIVE, REMAPPED, runs_beside
 from osmabench_ros.runs.evaluate.over_time import GROWTH, ReportOverTime
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.report_model import Record, RunReport, Status
+from osmabench_ros.runs.report_model import RunReport, Status, join_run
 from osmabench_ros.runs.shared_path import driven_trajectory
 from osmabench_ros.simulation.schedule import Moment
 from osmabench_ros.suites.hypo3d import suite
@@ -32,7 +32,7 @@ def _with_own(report: RunReport, plan: RunPlan | None) -> RunReport:
     options = None if plan is None else suite.hypo3d_options(plan.config.suites)
     if plan is None or report.status is not Status.COMPLETE or options is None or options.before:
         return report
-    own = [Record.of(plan.identity, item) for item in (*_score_remapped(plan), *_score_live(plan))]
+    own = join_run(plan.identity, (*_score_remapped(plan), *_score_live(plan)))
     return report.model_copy(update={'metrics': (*report.metrics, *own)})
 
 

@@ -16,6 +16,7 @@ import pandas as pd
 from osmabench_ros.base.files import read_json
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import ConfigError, RunError, suggestion
+from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.statistics import LEAST_UNITS, paired_difference
 from osmabench_ros.reports.headline import read_headlines
 from osmabench_ros.reports.tidy import METRIC, list_distinct
@@ -24,7 +25,6 @@ from osmabench_ros.runs.identity import Seeds, is_run_name
 from osmabench_ros.runs.matrix_on_disk import RunState, matrices_at
 from osmabench_ros.runs.report_model import (
     MatrixReport,
-    Record,
     RunReport,
     Status,
     check_alike,
@@ -84,7 +84,7 @@ class ResultChanges:
         if overall.empty:
             return 'No metric over all classes changed.'
         known = [item for item in read_headlines() if not item.is_baseline]
-        titles = {(item.suite, item.mode or '', item.metric): item.title for item in known}
+        titles = {(item.suite, item.mode, item.metric): item.title for item in known}
         is_headline = [key in titles for key in overall[METRIC[:3]].itertuples(index=False)]
         changed = overall[is_headline] if any(is_headline) else overall
         parts = []
@@ -215,13 +215,16 @@ def compare_reports(
 
 
 def compare_results(
-    before: Sequence[Record], after: Sequence[Record], *, renamed: Mapping[str, str] | None = None
+    before: Sequence[MetricRecord],
+    after: Sequence[MetricRecord],
+    *,
+    renamed: Mapping[str, str] | None = None,
 ) -> ResultChanges:
     """Compare two results over the scenes, seeds, conditions and mappers that both have.
 
     Parameters
     ----------
-    before, after : sequence of Record
+    before, after : sequence of MetricRecord
         The records of the results.
     renamed : mapping of str to str, optional
         Names of mappers in the second result by name in the first; without, mappers of equal
@@ -272,13 +275,13 @@ _COLUMNS = [
 ]
 
 
-def _select_scores(records: Iterable[Record]) -> pd.DataFrame:
+def _select_scores(records: Iterable[MetricRecord]) -> pd.DataFrame:
     rows = []
     for item in records:
         seeds = str(Seeds(item.seed, item.path_seed, item.method_seed))
         speed = '' if item.speed_factor is None else str(item.speed_factor)
         run = '.'.join((item.dataset, item.scene, seeds, item.condition, item.mapper))
-        own = {'mode': item.mode or '', 'seeds': seeds, 'speed': speed, 'run': run}
+        own = {'seeds': seeds, 'speed': speed, 'run': run}
         rows.append({**vars(item), **own})
     columns = [*_RUN, *METRIC, 'run', 'value', 'higher_is_better']
     table = pd.DataFrame(rows, columns=list(dict.fromkeys(columns)))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from osmabench_ros.runs.report_model import Record
+from osmabench_ros.metrics.record import MetricRecord
 
 NOT_APPLICABLE = '–'  # noqa: RUF001 - the en dash is the sign for it
 _FILE = Path(__file__).with_name('headlines.yaml')
@@ -22,17 +22,19 @@ class Headline:
     title: str
     suite: str
     metric: str
-    mode: str | None = None
+    mode: str = ''
     explanation: str = ''
     percent: bool = True
     in_charts: bool = True
 
     @property
-    def key(self) -> tuple[str, str | None, str]:
+    def key(self) -> tuple[str, str, str]:
         """Suite, mode and metric."""
         return self.suite, self.mode, self.metric
 
-    def find_record(self, records: Iterable[Record], suffix: str = '') -> Record | None:
+    def find_record(
+        self, records: Iterable[MetricRecord], suffix: str = ''
+    ) -> MetricRecord | None:
         """Return the record over all classes, None if there is none; `suffix` is of the metric."""
         wanted = (self.suite, self.mode, f'{self.metric}{suffix}', '')
         for record in records:
@@ -40,7 +42,7 @@ class Headline:
                 return record
         return None
 
-    def format_record(self, record: Record | None) -> str:
+    def format_record(self, record: MetricRecord | None) -> str:
         """Return the cell of a table; an en dash if the metric is not applicable."""
         if record is None or record.value is None:
             return NOT_APPLICABLE
@@ -63,7 +65,7 @@ def read_headlines() -> tuple[Headline, ...]:
     return tuple(Headline(**row) for row in rows)
 
 
-def select_map_headlines(reports: Sequence[Collection[Record]]) -> list[Headline]:
+def select_map_headlines(reports: Sequence[Collection[MetricRecord]]) -> list[Headline]:
     """Return the headline metrics of maps that some of the reports have a record of."""
     return [
         item
@@ -74,13 +76,13 @@ def select_map_headlines(reports: Sequence[Collection[Record]]) -> list[Headline
     ]
 
 
-def select_table_headlines(reports: Iterable[Collection[Record]]) -> list[Headline]:
+def select_table_headlines(reports: Iterable[Collection[MetricRecord]]) -> list[Headline]:
     """Return the metrics that a table of runs shows: those that have a value in some run.
 
     A suite without a headline metric, such as one of another package, gives its first metric.
     Where no metric has a value, those that were computed stay, so that the table shows that.
     """
-    computed: dict[tuple[str, str | None, str], bool] = {}
+    computed: dict[tuple[str, str, str], bool] = {}
     for records in reports:
         for item in records:
             if not item.class_name:

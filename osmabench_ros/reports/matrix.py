@@ -9,12 +9,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from pathlib import Path
+from typing import Any
 
 from osmabench_ros.base import files
 from osmabench_ros.base.processes import without_garbage_collection
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import ConfigError, RunError, choose
-from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.metrics.record import COLUMNS, RUN_COLUMNS, MetricRecord
 from osmabench_ros.reports.cells import write_csv_text
 from osmabench_ros.reports.changed_scenes import with_changed_scenes
 from osmabench_ros.reports.headline import select_table_headlines
@@ -31,7 +32,6 @@ from osmabench_ros.runs.preparation import COVERAGE_FILE
 from osmabench_ros.runs.report_model import (
     MATRIX_SCHEMA,
     MatrixReport,
-    Record,
     RunReport,
     Status,
     check_alike,
@@ -48,7 +48,7 @@ MOST_ON_ONE_PAGE = 100
 
 def write_csv(report: MatrixReport, path: Path) -> Path:
     """Write one row a record, columns as in report.json, null as an empty cell."""
-    files.write_text(path, write_csv_text(list(Record.model_fields), map(vars, report.metrics)))
+    files.write_text(path, write_csv_text(COLUMNS, map(vars, report.metrics)))
     return path
 
 
@@ -97,22 +97,15 @@ def write_matrix_report(
 def with_common_accuracies(runs: Sequence[RunReport]) -> tuple[RunReport, ...]:
     """Return reports with the accuracies over what every map of a scene can serve."""
     scenes: dict[tuple[object, ...], dict[str, list[MetricRecord]]] = defaultdict(dict)
-    first: dict[str, Record] = {}
+    keys: dict[str, dict[str, Any]] = {}
     for run in runs:
         for item in run.metrics:
             if item.metric in report_model.ACCURACIES:
-                found = MetricRecord.from_json({**vars(item), 'mode': item.mode or ''})
                 scene = scenes[item.dataset, item.scene, item.seed, item.path_seed]
-                scene.setdefault(run.run_id, []).append(found)
-                first.setdefault(run.run_id, item)
+                scene.setdefault(run.run_id, []).append(item)
+                keys[run.run_id] = {name: getattr(item, name) for name in RUN_COLUMNS}
     common = {key: item for one in scenes.values() for key, item in common_accuracies(one).items()}
-    added = {
-        run_id: [
-            first[run_id].model_copy(update={**item.to_json(), 'mode': item.mode or None})
-            for item in records
-        ]
-        for run_id, records in common.items()
-    }
+    added = {key: [replace(x, **keys[key]) for x in records] for key, records in common.items()}
     return tuple(
         run.model_copy(update={'metrics': (*run.metrics, *added.get(run.run_id, ()))})
         for run in runs
@@ -123,7 +116,7 @@ def _make_matrix_report(
     config: MatrixConfig,
     plans: Sequence[RunPlan],
     runs: Sequence[RunReport],
-    judged: Sequence[Record],
+    judged: Sequence[MetricRecord],
     origin: Origin,
 ) -> MatrixReport:
     check_alike(runs)
@@ -159,7 +152,7 @@ def _write_large_report(
     """Write the report while the reports of the runs are read; keeps only their headlines."""
     required = list_required_metrics(config)
     kept: list[Run] = []
-    judged: list[Record] = []
+    judged: list[MetricRecord] = []
     with ExitStack() as stack:
         folder = stack.enter_context(
             files.atomic_directory(root / run_manifest.PAGES, files.Existing.MERGE)
@@ -170,7 +163,7 @@ def _write_large_report(
         text, table = (stack.enter_context(draft.open('w')) for draft in drafts)
         pages = PagedReport(config.name, len(plans), folder)
         text.write('{"runs": [')
-        columns = list(Record.model_fields)
+        columns = COLUMNS
         table.write(write_csv_text(columns, ()))
         runs = (
             Run(plan, _drop_classes(report, required))
@@ -214,7 +207,7 @@ def _drop_classes(report: RunReport, required: Collection[tuple[str, str, str]])
     return report.model_copy(update={'metrics': kept})
 
 
-def _make_key(record: Record) -> tuple[str, str, str]:
+def _make_key(record: MetricRecord) -> tuple[str, str, str]:
     return record.suite, record.metric, record.class_name
 
 

@@ -10,17 +10,18 @@ from typing import Any
 import pandas as pd
 
 from osmabench_ros.mappers.mapper import knows_ground_truth
+from osmabench_ros.metrics.record import COLUMNS, MetricRecord
 from osmabench_ros.reports.headline import Headline, read_headlines
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.report_model import Record, RunReport, Status
+from osmabench_ros.runs.report_model import RunReport, Status
 
 BASELINE = 'baseline'
 PLACE = ['place', 'path', 'repetition']
 """Columns by which scores are paired and averaged: scene, path in it, repetition on that."""
 METRIC = ['suite', 'mode', 'metric', 'class_name']
-"""Columns that name a metric; `mode` is '' where the record has none."""
+"""Columns that name a metric."""
 
-Key = tuple[str, str | None, str, str]
+Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +73,9 @@ class Run:
         return ' · '.join(filter(None, (self.mapper, self.condition, self.repetition)))
 
     @cached_property
-    def records(self) -> Mapping[Key, Record]:
+    def records(self) -> Mapping[Key, MetricRecord]:
         """Records by suite, mode, metric and class name."""
-        return {
-            (item.suite, item.mode, item.metric, item.class_name): item
-            for item in self.report.metrics
-        }
+        return {item.key: item for item in self.report.metrics}
 
 
 def join_runs(plans: Sequence[RunPlan], reports: Sequence[RunReport]) -> list[Run]:
@@ -112,11 +110,10 @@ def build_score_table(runs: Sequence[Run], only: Container[Key] | None = None) -
             rows += [
                 {**vars(item), **own}
                 for item in run.report.metrics
-                if only is None or (item.suite, item.mode, item.metric, item.class_name) in only
+                if only is None or item.key in only
             ]
     added = ['run', 'title', 'where', 'reference', *PLACE]
-    table = pd.DataFrame(rows, columns=[*Record.model_fields, *added])
-    table['mode'] = table['mode'].fillna('')
+    table = pd.DataFrame(rows, columns=[*COLUMNS, *added])
     table = table.drop_duplicates(['run_id', *METRIC], keep='last')
     for name in ('mapper', 'condition'):
         order = list_distinct(getattr(run, name) for run in runs)
@@ -126,7 +123,7 @@ def build_score_table(runs: Sequence[Run], only: Container[Key] | None = None) -
 
 def select_headline_scores(runs: Sequence[Run], columns: Sequence[Headline]) -> pd.DataFrame:
     """Return the scores of some metrics over all classes, with their titles as `headline`."""
-    names = [(x.suite, x.mode or '', x.metric, '', x.title) for x in columns]
+    names = [(x.suite, x.mode, x.metric, '', x.title) for x in columns]
     chosen = pd.DataFrame(names, columns=[*METRIC, 'headline']).astype(object)
     table = build_score_table(runs, {(*x.key, '') for x in columns}).merge(chosen, on=METRIC)
     table['headline'] = pd.Categorical(table['headline'], list_distinct(x.title for x in columns))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from dataclasses import replace as replace_fields
 from pathlib import Path
 
@@ -33,10 +33,10 @@ from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.runs.evaluate.map_evaluation import UNKNOWN
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.report_model import (
-    Record,
     RunReport,
     Status,
     for_run,
+    join_run,
     map_remarks,
     unmet,
 )
@@ -143,7 +143,7 @@ class _Evaluation:
         metrics += trajectory.records if trajectory else ()
         metrics += [*bag_content.timing_records(self.content, topic), *map_statistics(made)]
         scored = (record for report in reports for record in report.metrics)
-        records = (*scored, *(Record.of(identity, record) for record in metrics))
+        records = (*scored, *join_run(identity, metrics))
         of_bags = of_sources(for_run(requirements, identity), Source.MAP, Source.BAG)
         report = BagReport(
             run_id=identity.run_id,
@@ -193,7 +193,7 @@ class _Evaluation:
         )
         write_map(semantic_map, inputs.map_directory)
         report = evaluation.evaluate_loaded(inputs, semantic_map, truth, suites, (), self.progress)
-        records = (x.model_copy(update={'suite': x.suite + suffix}) for x in report.metrics)
+        records = (replace(x, suite=x.suite + suffix) for x in report.metrics)
         return report.model_copy(update={'metrics': tuple(records)})
 
     def _map_topic(self) -> str:

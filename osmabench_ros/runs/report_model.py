@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from enum import Enum
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from osmabench_ros.base.strict import STRICT_JSON, Strict
+from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import RequirementError, RunError
 from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.boxes import AxisAlignedBox
@@ -34,46 +35,18 @@ class Status(str, Enum):
     FAILED = 'failed'
 
 
-class Record(BaseModel):
-    """One number with the run it belongs to; `value` is null if it is not applicable."""
-
-    # Of the millions of a large matrix, pydantic's own checks take a third of the time of ours.
-    model_config = ConfigDict(**STRICT_JSON, frozen=True)
-
-    run_id: str
-    dataset: str
-    scene: str
-    condition: str
-    mapper: str
-    simulator: str
-    seed: int
-    path_seed: int | None = None
-    method_seed: int | None = None
-    speed_factor: float | None = None
-    suite: str
-    mode: str | None
-    metric: str
-    class_name: str
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    higher_is_better: bool
-    applicable: bool
-
-    @classmethod
-    def of(cls, identity: RunIdentity, record: MetricRecord) -> Record:
-        """Join a metric with the identity of its run."""
-        return cls(
-            **vars(identity.scene_key),
-            run_id=identity.run_id,
-            condition=identity.condition,
-            mapper=identity.mapper,
-            simulator=identity.simulator,
-            method_seed=identity.method_seed,
-            speed_factor=identity.speed_factor,
-            **{**record.to_json(), 'mode': record.mode or None},
-        )
+def join_run(identity: RunIdentity, records: Iterable[MetricRecord]) -> tuple[MetricRecord, ...]:
+    """Return metrics with the keys of their run."""
+    keys = {
+        **vars(identity.scene_key),
+        'run_id': identity.run_id,
+        'condition': identity.condition,
+        'mapper': identity.mapper,
+        'simulator': identity.simulator,
+        'method_seed': identity.method_seed,
+        'speed_factor': identity.speed_factor,
+    }
+    return tuple(replace(record, **keys) for record in records)
 
 
 class RunReport(Strict):
@@ -83,7 +56,7 @@ class RunReport(Strict):
     run_id: str
     status: Status
     error: str = ''
-    metrics: tuple[Record, ...] = ()
+    metrics: tuple[MetricRecord, ...] = ()
     failed_requirements: tuple[str, ...] = ()
     versions: dict[str, str] = Field(default_factory=dict)
     hashes: dict[str, str] = Field(default_factory=dict)
@@ -152,7 +125,7 @@ class MatrixReport(Strict):
     warnings: tuple[str, ...] = ()
 
     @property
-    def metrics(self) -> tuple[Record, ...]:
+    def metrics(self) -> tuple[MetricRecord, ...]:
         """All records of all runs."""
         return tuple(record for run in self.runs for record in run.metrics)
 
@@ -261,7 +234,9 @@ def partial_fault(run_id: str) -> str:
     )
 
 
-def unmet(requirements: tuple[Requirement, ...], records: tuple[Record, ...]) -> tuple[str, ...]:
+def unmet(
+    requirements: tuple[Requirement, ...], records: tuple[MetricRecord, ...]
+) -> tuple[str, ...]:
     """Return a sentence for every requirement that does not hold.
 
     A requirement that no record matches does not hold either, since a threshold that is never
@@ -289,7 +264,7 @@ def for_run(requirements: Sequence[Requirement], identity: RunIdentity) -> tuple
     )
 
 
-def concerns(requirement: Requirement, record: Record) -> bool:
+def concerns(requirement: Requirement, record: MetricRecord) -> bool:
     """Return whether a requirement is about a record."""
     return (
         (requirement.suite, requirement.metric, requirement.class_name)

@@ -8,7 +8,8 @@ from pydantic import Field
 
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import RequirementError, RunError
-from osmabench_ros.runs.report_model import Record, RunReport, Status
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.runs.report_model import RunReport, Status
 from osmabench_ros.runs.timings import Measurements
 
 SCHEMA = 'osmabench.sweep/1'
@@ -37,7 +38,7 @@ class SweepPoint(Strict):
     latency_p95_s: float | None = None
     staleness_mean_s: float | None = None
     error: str = ''
-    metrics: tuple[Record, ...] = ()
+    metrics: tuple[MetricRecord, ...] = ()
 
     @property
     def reached(self) -> bool:

@@ -14,7 +14,7 @@ from osmabench_ros.errors import RunError, errors_as
 from osmabench_ros.metrics.message_timing import Staleness
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.identity import RunIdentity
-from osmabench_ros.runs.report_model import Record
+from osmabench_ros.runs.report_model import join_run
 
 SUITE = 'timing'
 
@@ -124,6 +124,7 @@ class Measurements:
 
 
 _MEASUREMENTS = TypeAdapter(Measurements)
+_RECORDS = TypeAdapter(tuple[MetricRecord, ...])
 
 
 def timings_of(identity: RunIdentity, measured: Measurements) -> dict[str, Any]:
@@ -132,9 +133,7 @@ def timings_of(identity: RunIdentity, measured: Measurements) -> dict[str, Any]:
         **asdict(measured),
         'run_id': identity.run_id,
         'participants': [item.to_json() for item in measured.participants],
-        'records': [
-            Record.of(identity, record).model_dump(mode='json') for record in _records(measured)
-        ],
+        'records': _RECORDS.dump_python(join_run(identity, _records(measured)), mode='json'),
     }
 
 

@@ -16,7 +16,7 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan, plan_runs
-from osmabench_ros.runs.report_model import Record, RunReport, Status
+from osmabench_ros.runs.report_model import RunReport, Status, join_run
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
@@ -45,7 +45,7 @@ class Runs:
             run_id=plan.identity.run_id,
             status=Status.FAILED if broken else Status.COMPLETE,
             error='it broke' if broken else '',
-            metrics=() if broken else (Record.of(plan.identity, found),),
+            metrics=() if broken else join_run(plan.identity, [found]),
         )
         if not broken:
             claim_folder(plan.directory)

@@ -14,7 +14,7 @@ from osmabench_ros.maps.storage import write_map
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
-from osmabench_ros.runs.report_model import Record, RunReport, Status
+from osmabench_ros.runs.report_model import RunReport, Status, join_run
 
 pytestmark = pytest.mark.ros
 
@@ -32,7 +32,7 @@ def write_report(folder: Path, *unmet: str) -> None:
     report = RunReport(
         run_id=identity.run_id,
         status=Status.COMPLETE,
-        metrics=(Record.of(identity, record),),
+        metrics=join_run(identity, [record]),
         failed_requirements=unmet,
     )
     write_json(folder / 'report.json', report.model_dump(mode='json'))

@@ -2,15 +2,22 @@ import math
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
 from osmabench_ros.base.device import resolve_device, to_tensor
-from osmabench_ros.errors import ConfigError, MetricError
-from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.errors import ConfigError
+from osmabench_ros.metrics.record import COLUMNS, MetricRecord
+
+RECORDS = TypeAdapter(list[MetricRecord])
 
 
-def test_records_survive_json_and_tolerate_keys_of_the_run() -> None:
-    record = MetricRecord('s', 'strict', 'macc', 'chair', 0.5, 0.4, 0.6, 12)
-    assert MetricRecord.from_json({**record.to_json(), 'run_id': 'x'}) == record
+@pytest.mark.parametrize('mode', ['strict', ''])
+def test_records_survive_json_with_their_run(mode: str) -> None:
+    record = MetricRecord('s', mode, 'macc', 'chair', 0.5, 0.4, 0.6, 12, run_id='x', path_seed=3)
+    [found] = RECORDS.dump_python([record], mode='json')
+    assert list(found) == list(COLUMNS)
+    assert (found['run_id'], found['mode']) == ('x', mode or None)
+    assert RECORDS.validate_python([found]) == [record]
 
 
 def test_what_does_not_exist_is_null_and_not_applicable() -> None:
@@ -18,7 +25,7 @@ def test_what_does_not_exist_is_null_and_not_applicable() -> None:
     assert record.value is None
     assert record.low is None
     assert not record.applicable
-    assert record == MetricRecord.from_json(record.to_json())
+    assert record == MetricRecord(**record.to_json())
     assert not MetricRecord.not_applicable('s', '', 'x', higher_is_better=False).applicable
 
 
@@ -28,9 +35,15 @@ def test_numpy_figures_become_plain_ones() -> None:
     assert type(record.n) is int
 
 
-def test_malformed_records_are_refused() -> None:
-    with pytest.raises(MetricError, match='malformed'):
-        MetricRecord.from_json({'suite': 's'})
+@pytest.mark.parametrize(
+    'changes',
+    [{'value': '0.5'}, {'value': math.inf}, {'n': True}, {'mode': 1}, {'class': 'chair'}],
+)
+def test_malformed_records_are_refused(changes: dict) -> None:
+    with pytest.raises(ValidationError):
+        RECORDS.validate_python([{**MetricRecord('s', '', 'm', value=0.5).to_json(), **changes}])
+    with pytest.raises(ValidationError, match='metric'):
+        RECORDS.validate_python([{'suite': 's', 'mode': None}])
 
 
 def test_devices_that_do_not_exist_are_refused() -> None:

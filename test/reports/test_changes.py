@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 from osmabench_ros.base.files import write_json
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError, RequirementError, RunError
+from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.changes import (
     ChangeVerdict,
     Threshold,
@@ -19,23 +21,23 @@ from osmabench_ros.reports.changes import (
     list_broken,
     read_reports,
 )
-from osmabench_ros.runs.report_model import MatrixReport, Record, RunReport, Status
+from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
 
 BEFORE = [0.61, 0.55, 0.72, 0.48, 0.66, 0.59, 0.70, 0.52]
 AFTER = [0.64, 0.61, 0.73, 0.55, 0.70, 0.60, 0.78, 0.57]
 
 
-def record(value: float | None, **changes) -> Record:
+def record(value: float | None, **changes) -> MetricRecord:
     fields = {
         'run_id': 'x', 'dataset': 'set', 'scene': 'home', 'condition': 'baseline',
         'mapper': 'mine', 'simulator': 'opengl', 'seed': 0, 'suite': 'segmentation',
         'mode': 'strict', 'metric': 'macc', 'class_name': '', 'low': None, 'high': None, 'n': 1,
         'higher_is_better': True, 'applicable': value is not None, **changes,
     }  # fmt: skip
-    return Record(value=value, **fields)
+    return MetricRecord(value=value, **fields)
 
 
-def scenes(values: list[float], **changes) -> list[Record]:
+def scenes(values: list[float], **changes) -> list[MetricRecord]:
     return [record(value, scene=f's{i}', **changes) for i, value in enumerate(values)]
 
 
@@ -109,8 +111,8 @@ def test_the_sentence_is_about_headline_figures_where_some_changed() -> None:
             [*before, *others], [*after, record(0.1, metric='other', scene='s0')]
         ).sentence
 
-    def replaced(item: Record) -> Record:
-        return item.model_copy(update={'suite': 'osma_segmentation'})
+    def replaced(item: MetricRecord) -> MetricRecord:
+        return replace(item, suite='osma_segmentation')
 
     assert told(8).startswith('Headline metrics: 1 worse under “baseline” (by 95 % t intervals')
     assert '; most changed mAcc of mine under “baseline”, from ' in told(8)
@@ -158,7 +160,7 @@ def test_thresholds_are_checked(text: str) -> None:
         Threshold.parse(text)
 
 
-def result(folder: Path, records: list[Record], status: Status = Status.COMPLETE) -> Path:
+def result(folder: Path, records: list[MetricRecord], status: Status = Status.COMPLETE) -> Path:
     run = RunReport(run_id='x', status=status, metrics=tuple(records))
     report = MatrixReport(name='m', passed=True, runs=(run,))
     folder.mkdir(parents=True)

@@ -24,7 +24,7 @@ from osmabench_ros.reports.charts.vega import (
 )
 from osmabench_ros.reports.tidy import Run, join_runs
 
-VQA = ('exact_questions', None, 'accuracy', '')
+VQA = ('exact_questions', '', 'accuracy', '')
 
 
 def no_interval(before: str, after: str) -> None:

@@ -82,7 +82,7 @@ def scenes_of(runs: list[Run], values: dict[SceneKey, float]) -> list[Run]:
         for run in runs[:2]:
             plan = replace(run.plan, identity=replace(run.plan.identity, scene_key=key))
             records = tuple(
-                record.model_copy(update={'value': value if run is runs[0] else 0.25})
+                replace(record, value=value if run is runs[0] else 0.25)
                 for record in run.report.metrics
             )
             several.append(Run(plan, RunReport(**{**dict(run.report), 'metrics': records})))

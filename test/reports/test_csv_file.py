@@ -1,9 +1,11 @@
 import csv
+from dataclasses import replace
 
 from support.world.matrix import Matrix
 
+from osmabench_ros.metrics.record import COLUMNS
 from osmabench_ros.reports.matrix import write_csv
-from osmabench_ros.runs.report_model import MatrixReport, Record, RunReport
+from osmabench_ros.runs.report_model import MatrixReport, RunReport
 
 
 def read(path) -> list[dict[str, str]]:
@@ -14,7 +16,7 @@ def read(path) -> list[dict[str, str]]:
 def test_every_record_is_a_row_with_the_columns_of_the_json(matrix: Matrix, tmp_path):
     rows = read(write_csv(matrix.report, tmp_path / 'report.csv'))
     assert len(rows) == len(matrix.report.metrics) > 50
-    assert list(rows[0]) == list(Record.model_fields)
+    assert list(rows[0]) == list(COLUMNS)
     for row, record in zip(rows, matrix.report.metrics, strict=True):
         assert row['value'] == ('' if record.value is None else repr(record.value))
         assert row['applicable'] == str(record.applicable).lower()
@@ -23,7 +25,7 @@ def test_every_record_is_a_row_with_the_columns_of_the_json(matrix: Matrix, tmp_
 
 def test_spreadsheets_find_no_formulas(matrix: Matrix, tmp_path):
     run = matrix.report.runs[0]
-    record = run.metrics[0].model_copy(update={'class_name': '=cmd()', 'value': -0.5})
+    record = replace(run.metrics[0], class_name='=cmd()', value=-0.5)
     report = MatrixReport(
         name='x',
         passed=True,

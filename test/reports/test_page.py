@@ -138,9 +138,9 @@ def test_encoders_and_labels_made_by_machine_are_named(matrix: Matrix, tmp_path:
     plans = [replace(plan, root=tmp_path) for plan in matrix.plans]
     first, *others = matrix.report.runs
     of_tiers = {'suite': 'openlex3d', 'metric': 'machine_made_labels', 'value': 1.0}
-    record = first.metrics[0].model_copy(update=of_tiers)
+    record = replace(first.metrics[0], **of_tiers)
     of_prompts = {'suite': 'openlex3d', 'metric': 'prompts', 'value': 1041.0, 'n': 1041}
-    count = first.metrics[0].model_copy(update=of_prompts)
+    count = replace(first.metrics[0], **of_prompts)
     reported = first.model_copy(
         update={'metrics': (*first.metrics, record, count), 'encoders': {'prompts': 'ToyCLIP <b>'}}
     )

@@ -8,16 +8,16 @@ from osmabench_ros.reports.charts.matrix_charts import draw_question_chart, list
 from osmabench_ros.reports.page.page import make_page_environment
 from osmabench_ros.reports.page.protocol_tables import ProtocolTable, build_protocol_tables
 from osmabench_ros.reports.tidy import Run, join_runs
-from osmabench_ros.runs.report_model import Record, RunReport
+from osmabench_ros.runs.report_model import RunReport, join_run
 
 
 def with_figures(run: Run, *figures: tuple[str, str, str, float | None], mode: str = '') -> Run:
     """Return a run with figures more: suite, metric, class and value."""
     records = (
-        Record.of(run.plan.identity, MetricRecord(suite, mode, metric, name, value, n=8))
+        MetricRecord(suite, mode, metric, name, value, n=8)
         for suite, metric, name, value in figures
     )
-    metrics = (*run.report.metrics, *records)
+    metrics = (*run.report.metrics, *join_run(run.plan.identity, records))
     return Run(run.plan, RunReport(**{**dict(run.report), 'metrics': metrics}))
 
 

@@ -48,7 +48,7 @@ def moved(run: Run, scene: str, value: float = 0.6, **seeds: int) -> Run:
     key = SceneKey('boxes', scene, 0, seeds.get('path'))
     identity = replace(run.plan.identity, scene_key=key, method_seed=seeds.get('method'))
     metrics = tuple(
-        record.model_copy(update={'value': value}) if record.metric == 'accuracy' else record
+        replace(record, value=value) if record.metric == 'accuracy' else record
         for record in run.report.metrics
     )
     report = run.report.model_copy(update={'run_id': identity.run_id, 'metrics': metrics})

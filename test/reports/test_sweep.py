@@ -19,7 +19,7 @@ from osmabench_ros.reports.sweep import (
     write_sweep_report,
 )
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
-from osmabench_ros.runs.report_model import Record
+from osmabench_ros.runs.report_model import join_run
 from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
 
 HOSTILE = '<b id="injected">'
@@ -33,7 +33,7 @@ def point(speed: float, loss: float | None, quality: float = 0.5, **parts: objec
         'dropped': None if loss is None else round(100 * loss),
         'reached_speed_factor': speed,
         'latency_p95_s': 0.25,
-        'metrics': (Record.of(identity, record),),
+        'metrics': join_run(identity, [record]),
         **parts,
     }
     return SweepPoint(run_id=identity.run_id, speed_factor=speed, loss=loss, **given)

@@ -27,8 +27,8 @@ from osmabench_ros.runs.report_model import RunReport
 def with_values(run: Run, **values: float | None) -> Run:
     """Return a run whose strict figures, named by metric, have other values."""
     metrics = tuple(
-        record.model_copy(update={'value': values[record.metric]})
-        if record.metric in values and not record.class_name and record.mode in ('strict', None)
+        replace(record, value=values[record.metric])
+        if record.metric in values and not record.class_name and record.mode in ('strict', '')
         else record
         for record in run.report.metrics
     )
@@ -161,9 +161,9 @@ def test_nothing_is_best_beside_references_alone(runs: list[Run]):
 def test_the_columns_are_those_of_suites_that_gave_a_figure(runs: list[Run]):
     first = runs[0].report.metrics[0]
 
-    def figure(suite: str, metric: str, value: float | None, mode: str | None = None):
+    def figure(suite: str, metric: str, value: float | None, mode: str = ''):
         fields = {'suite': suite, 'metric': metric, 'mode': mode, 'value': value}
-        return first.model_copy(update={**fields, 'class_name': ''})
+        return replace(first, **fields, class_name='')
 
     unlabelled = figure('osma_segmentation', 'macc', None, 'strict')
     geometry = figure('map_geometry', 'f_score_0.05m', 0.9)

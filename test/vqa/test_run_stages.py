@@ -25,7 +25,6 @@ from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, MapHeader, Provenance, SemanticMap
 from osmabench_ros.maps.storage import write_map
-from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.evaluate.map_evaluation import questioned_map
@@ -165,10 +164,7 @@ def test_the_commands_find_what_the_suite_of_the_run_found(run_directory, tmp_pa
     )
     osmabench('vqa', 'generate', run_directory, '--count', 60)
     report = evaluate_run(inputs, [SuiteConfig(name='exact_questions')])
-    of_suite = [
-        MetricRecord.from_json({**item.model_dump(), 'mode': item.mode or ''}).to_json()
-        for item in report.metrics
-    ]
+    of_suite = [item.to_json() for item in report.metrics]
     for verb in ('answer', 'judge', 'report'):
         osmabench('vqa', verb, run_directory)
     for name in ('answers.jsonl', 'verdicts.jsonl'):

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from osmabench_ros.metrics.record import COLUMNS, MetricRecord
 from osmabench_ros.metrics.trajectory_records import TrajectoryScore
 from osmabench_ros.reports.cells import build_cell_table, build_suite_tables, format_plain
 from osmabench_ros.reports.changes import ResultChanges, format_interval, join_full_name
@@ -17,7 +18,7 @@ from osmabench_ros.reports.charts import vega
 from osmabench_ros.reports.page.page import PAGE, read_scripts, write_rendered
 from osmabench_ros.runs.bag_content import TIMING_SUITE
 from osmabench_ros.runs.bag_settings import REFERENCE_FREE, BagReport
-from osmabench_ros.runs.report_model import Record, RunReport
+from osmabench_ros.runs.report_model import RunReport
 
 TRAJECTORY_PAGE = 'trajectory.html'
 COMPARISON_PAGE = 'comparison.html'
@@ -83,9 +84,9 @@ def write_map_page(report: RunReport, directory: Path) -> Path:
     )
 
 
-def _build_timing_table(records: Sequence[Record]) -> pd.DataFrame:
+def _build_timing_table(records: Sequence[MetricRecord]) -> pd.DataFrame:
     """Return a row per topic."""
-    scores = pd.DataFrame([vars(record) for record in records], columns=list(Record.model_fields))
+    scores = pd.DataFrame([vars(record) for record in records], columns=list(COLUMNS))
     cells = build_cell_table(scores, ['class_name'], 'metric', order=list(_TOPIC_COLUMNS))
     return cells.rename(columns=_TOPIC_COLUMNS)
 

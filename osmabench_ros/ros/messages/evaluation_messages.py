@@ -9,8 +9,9 @@ from std_msgs.msg import Header
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.errors import ContractError
+from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.msg import EvaluationReport, MetricValue, RunInfo
-from osmabench_ros.runs.report_model import Record, RunReport
+from osmabench_ros.runs.report_model import RunReport
 
 MAX_RATE, MAX_NAME = 1e6, 1000
 """Of a run_info: frames per second or times the speed, and characters of a name."""
@@ -63,7 +64,7 @@ def path_from_uri(uri: str, what: str) -> Path:
     return path
 
 
-def _metric_message(record: Record) -> MetricValue:
+def _metric_message(record: MetricRecord) -> MetricValue:
     """Return a record as a message, of which the fields have the same names."""
     values = {name: getattr(record, name) for name in MetricValue.get_fields_and_field_types()}
     values['mode'] = record.mode or MetricValue.MODE_NONE

@@ -21,14 +21,15 @@ from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import read_map
+from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.report_model import (
-    Record,
     RunReport,
     Status,
     for_run,
+    join_run,
     map_remarks,
     partial_fault,
     place_remarks,
@@ -256,11 +257,11 @@ def _score_suites(
     identity: RunIdentity,
     stages: StagedProgress,
     answers: Path,
-    earlier: Sequence[Record],
+    earlier: Sequence[MetricRecord],
     failures: dict[str, str],
-) -> tuple[Record, ...]:
+) -> tuple[MetricRecord, ...]:
     """Return the records of all suites; suites with a failed server go to `failures`."""
-    found: list[Record] = []
+    found: list[MetricRecord] = []
     for suite in suites:
         stages.enter(suite.name)
         known = [record for record in earlier if record.suite == suite.name]
@@ -268,7 +269,7 @@ def _score_suites(
         if known:
             continue
         try:
-            found += (Record.of(identity, record) for record in suite.evaluate(context))
+            found += join_run(identity, suite.evaluate(context))
         except IncompleteError as error:
             failures[suite.name] = str(error)
         set_questions_aside(answers, suite.name)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from osmabench_ros.base.files import read_json, write_json
 from osmabench_ros.base.progress import Progress
@@ -20,7 +21,7 @@ from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, make_suites, suite_context
 from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.report_model import Record, RunReport, Status
+from osmabench_ros.runs.report_model import RunReport, Status, join_run
 from osmabench_ros.runs.timings import SUITE as TIMING_SUITE
 from osmabench_ros.runs.timings import TIMINGS
 from osmabench_ros.sequences.ground_truth import read_ground_truth
@@ -36,7 +37,7 @@ class RecordsAtTime(Strict):
 
     frames: int
     time_s: float
-    metrics: tuple[Record, ...]
+    metrics: tuple[MetricRecord, ...]
 
 
 class ReportOverTime(Strict):
@@ -47,7 +48,7 @@ class ReportOverTime(Strict):
     moments: tuple[RecordsAtTime, ...]
     final_only: tuple[str, ...] = ()
     """Suites that ask a language model and are scored for the final map only."""
-    metrics: tuple[Record, ...]
+    metrics: tuple[MetricRecord, ...]
 
 
 def score_over_time(
@@ -69,10 +70,7 @@ def score_over_time(
     made = make_suites(suites)
     free = [suite for suite in made if not models_asked_by(suite)]
     moments = list(_score_moments(context, folders, free, progress, first_stamp_ns))
-
-    def of_run(records: Sequence[MetricRecord]) -> tuple[Record, ...]:
-        return tuple(Record.of(inputs.identity, record) for record in records)
-
+    of_run = partial(join_run, inputs.identity)
     report = ReportOverTime(
         run_id=inputs.identity.run_id,
         moments=tuple(
@@ -126,14 +124,14 @@ def scores_at_time(
 
 def collect_judged_records(
     plans: Sequence[RunPlan], runs: Sequence[RunReport], required: Collection[Requirement]
-) -> tuple[Record, ...]:
+) -> tuple[MetricRecord, ...]:
     """Return the records of report.json, timings.json and growth.json of all done runs.
 
     timings.json is not read where no requirement is about times: of many runs it takes long.
     """
     timed = any(item.suite == TIMING_SUITE for item in required)
     folders = {plan.identity.run_id: plan.directory for plan in plans}
-    found: list[Record] = []
+    found: list[MetricRecord] = []
     for report in runs:
         found += report.metrics
         folder = folders.get(report.run_id)
@@ -144,9 +142,12 @@ def collect_judged_records(
     return tuple(found)
 
 
-def _read_records(file: Path, key: str) -> list[Record]:
+_RECORDS = TypeAdapter(list[MetricRecord])
+
+
+def _read_records(file: Path, key: str) -> list[MetricRecord]:
     if not file.exists():
         return []
     caught, problem = (LookupError, TypeError, ValidationError), f'{file} is malformed'
     with errors_as(RunError, problem, caught, remedy='start over with --fresh'):
-        return [Record.model_validate(item) for item in read_json(file)[key]]
+        return _RECORDS.validate_python(read_json(file)[key])

@@ -11,6 +11,7 @@ from support.world.scenes import furnished_room, truth_of_room
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.progress import silent
+from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.changed_scenes import with_changed_scenes
 from osmabench_ros.runs.changed_scenes import (
     LIVE,
@@ -24,7 +25,7 @@ from osmabench_ros.runs.evaluate.over_time import GROWTH, RecordsAtTime, ReportO
 from osmabench_ros.runs.matrix_on_disk import write_manifest
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation
-from osmabench_ros.runs.report_model import Record, RunReport, Status
+from osmabench_ros.runs.report_model import RunReport, Status
 from osmabench_ros.runs.run_manifest import write_run_manifest
 from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.scenes.changes import apply_changes
@@ -182,12 +183,12 @@ def write_growth(plan: RunPlan, values: dict[int, float]) -> None:
     common = {
         'run_id': plan.identity.run_id, 'dataset': key.dataset, 'scene': key.scene,
         'condition': plan.identity.condition, 'mapper': plan.identity.mapper,
-        'simulator': plan.identity.simulator, 'seed': key.seed, 'suite': 'hypo3d', 'mode': None,
+        'simulator': plan.identity.simulator, 'seed': key.seed, 'suite': 'hypo3d', 'mode': '',
         'metric': AFFECTED, 'class_name': '', 'low': None, 'high': None, 'n': 5,
         'higher_is_better': True, 'applicable': True,
     }  # fmt: skip
     moments = tuple(
-        RecordsAtTime(frames=frames, time_s=frames, metrics=(Record(**common, value=value),))
+        RecordsAtTime(frames=frames, time_s=frames, metrics=(MetricRecord(**common, value=value),))
         for frames, value in values.items()
     )
     growth = ReportOverTime(run_id=plan.identity.run_id, moments=moments, metrics=())
