@@ -150,13 +150,17 @@ def compat_inverse_rank(
 
 
 def first_ranks(retrieval: Retrieval, threshold: float = 0.5) -> Iterator[int | None]:
-    """Yield the 1-based rank of the first right object of each query, None if there is none."""
+    """Yield the 1-based rank of the first right object of each query, None if there is none.
+
+    Of equally similar objects the wrong ones come first.
+    """
     for query, targets in enumerate(retrieval.wanted):
         if not len(targets):
             continue
-        order = retrieval.order(query)
-        right = (retrieval.iou[order][:, list(targets)] >= threshold).any(axis=1)
-        yield int(right.argmax()) + 1 if right.any() else None
+        similarity = retrieval.similarity[:, query]
+        right = (retrieval.iou[:, list(targets)] >= threshold).any(axis=1)
+        best = similarity[right].max(initial=-np.inf)
+        yield 1 + int((similarity[~right] >= best).sum()) if right.any() else None
 
 
 def mean_reciprocal_rank(retrieval: Retrieval, threshold: float = 0.5) -> float:

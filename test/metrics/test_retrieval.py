@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -99,6 +100,15 @@ def test_ranks_and_recall() -> None:
     assert compat_inverse_rank(found) == pytest.approx((1 / 4 + 1 / 2) / 2)
     assert [recall_at_k(found, k) for k in (1, 2, 4)] == [0.0, 0.5, 1.0]
     assert compat_inverse_rank(found, k=2) == pytest.approx(1 / 4)
+
+
+def test_equally_similar_objects_rank_by_no_order_of_the_file() -> None:
+    iou = np.eye(4)[:, :1]
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0]):
+        found = Retrieval(np.array([[0.5], [0.5], [0.5], [0.1]]), iou, np.full(4, 3), [[0]])
+        found = replace(found, similarity=found.similarity[order], iou=found.iou[order])
+        assert mean_reciprocal_rank(found) == pytest.approx(1 / 3)
+        assert [recall_at_k(found, k) for k in (1, 2, 3)] == [0.0, 0.0, 1.0]
 
 
 def test_published_ranks_of_one_query_are_lowered_by_their_place() -> None:

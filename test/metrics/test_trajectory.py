@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -314,3 +315,15 @@ def test_dropped_poses_show_in_what_is_matched_and_covered() -> None:
         truth, disturbed(truth, 8).select(np.arange(5, 100)), TrajectorySettings()
     )
     assert not any('of the poses' in remark for remark in most.remarks)
+
+
+def test_estimates_that_repeat_one_pose_match_it_once() -> None:
+    truth = walk(100, 7)
+    kept = truth.select(np.arange(0, 100, 34))
+    late_ns = np.arange(33) * 100_000
+    rows = np.repeat(np.arange(len(kept)), len(late_ns))
+    stamps = (kept.stamps_ns[:, None] + late_ns).ravel()
+    repeated = replace(kept.select(rows), stamps_ns=stamps)
+    found = score_trajectory(truth, repeated, TrajectorySettings())
+    assert found.matched == len(kept) / 100
+    assert any('3% of the poses' in remark for remark in found.remarks)

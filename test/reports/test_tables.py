@@ -7,7 +7,8 @@ import pytest
 from support.world.matrix import Matrix
 
 from osmabench_ros.base.files import write_json
-from osmabench_ros.reports.headline import select_table_headlines
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.reports.headline import read_headlines, select_table_headlines
 from osmabench_ros.reports.page.headline_table import (
     build_headline_table,
     build_machine_rows,
@@ -83,6 +84,27 @@ def test_answers_no_better_than_constant_ones_are_marked(runs: list[Run]):
     assert cells[vqa].warning == 'not above floor'
     assert columns[vqa + 1].title == 'VQA above floor'
     assert cells[vqa + 1].text == '0.0'
+
+
+@pytest.mark.parametrize(
+    ('metric', 'price'),
+    [
+        ('mAcc', 'mIoU'),
+        ('f-mIoU', 'f-mIoU objects'),
+        ('F-score 5 cm', 'F-score 2 cm'),
+        ('VQA', 'VQA above floor'),
+        ('ATE (m)', 'Frames with a pose'),
+        ('Acc@0.25', 'Acc@0.5'),
+    ],
+)
+def test_no_headline_comes_without_its_price(metric, price):
+    by_title = {item.title: item for item in read_headlines()}
+    first, second = by_title[metric], by_title[price]
+    assert (first.suite, first.mode) == (second.suite, second.mode)
+    records = [
+        MetricRecord(item.suite, item.mode, item.metric, value=0.5) for item in (first, second)
+    ]
+    assert {metric, price} <= {item.title for item in select_table_headlines([records])}
 
 
 def test_failed_runs_have_no_cells(runs: list[Run]):

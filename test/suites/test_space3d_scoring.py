@@ -199,7 +199,8 @@ def test_strict_grades_by_rule_first_and_counts_judged_answers_apart(models, tmp
     folder = write_space3d_folder(tmp_path / 'two_rooms')
     alone = score(folder, '--out', tmp_path / 'alone')
     assert (alone['right'], alone['by_rule'], alone['undecided']) == ('1', '2', '1')
-    assert (alone['accuracy'], float(alone['accuracy_of_all'])) == ('0.5', pytest.approx(1 / 3))
+    # What no rule decides is wrong, so that vague answers do not leave the denominator.
+    assert (float(alone['accuracy']), alone['accuracy_decided']) == (pytest.approx(1 / 3), '0.5')
     assert not models.received
     row = score(
         folder, '--vision-judge', 'openai:eyes', '--base-url', models.url, '--cache',

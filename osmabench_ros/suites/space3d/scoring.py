@@ -62,9 +62,9 @@ class Grading:
     def published(self) -> Published[tuple[str, Entry]]:
         """Return how scene folders are scored.
 
-        `accuracy` is `right` among the questions that were decided, with its 95 % interval (Wilson
-        1927): in compat all of them, in strict without `undecided`, which no rule fits and no
-        model judged; None if none was. Questions without an answer are wrong. `errors` are
+        `accuracy` is `right` among all questions, with its 95 % interval (Wilson 1927): those
+        without an answer are wrong, and so are the `undecided` ones of strict, which no rule fits
+        and no model judged. `accuracy_decided` leaves these out; None if all are. `errors` are
         replies of a judge that could not be read, which the published code does not accept.
         """
         return Published(
@@ -241,13 +241,13 @@ def _sum_up(_group: Mapping[str, str], part: pd.DataFrame) -> dict[str, Any]:
     right, by_rule = int(part['right'].sum()), int((part['by'] == 'rule').sum())
     undecided, unanswered = int((part['by'] == 'none').sum()), int((~part['answered']).sum())
     decided = len(part) - undecided
-    low, high = wilson_interval(right, decided) if decided else (0.0, 1.0)
+    low, high = wilson_interval(right, len(part))
     return {
         'right': right,
-        'accuracy': right / decided if decided else None,
+        'accuracy': right / len(part),
         'low': low,
         'high': high,
-        'accuracy_of_all': right / len(part),
+        'accuracy_decided': right / decided if decided else None,
         'by_rule': by_rule,
         'by_judge': decided - unanswered - by_rule,
         'unanswered': unanswered,
