@@ -38,6 +38,7 @@ from osmabench_ros.runs.report_model import (
     for_run,
     join_run,
     map_remarks,
+    place_remarks,
     unmet,
 )
 from osmabench_ros.runs.requirement import Source, of_sources
@@ -46,6 +47,9 @@ from osmabench_ros.sequences.bags.bag import Bag, open_bag
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 
 SUITE = 'alignment'
+_PLACED_WRONGLY = (
+    'Is the reference z up, in metres, and of this place? --align and --transform place the map'
+)
 MAP_FOLDER, ALIGNED_FOLDER, TRAJECTORY_FOLDER = 'map', 'aligned', 'trajectory'
 
 
@@ -140,6 +144,8 @@ class _Evaluation:
                 for suffix, similarity in variants.items()
             ]
             metrics = list(alignment.records) if alignment else []
+            placed = transform_map(made, list(variants.values())[-1], frame_id)
+            remarks += place_remarks(placed, truth, _PLACED_WRONGLY)
         metrics += trajectory.records if trajectory else ()
         metrics += [*bag_content.timing_records(self.content, topic), *map_statistics(made)]
         scored = (record for report in reports for record in report.metrics)

@@ -20,6 +20,7 @@ from osmabench_ros.maps.semantic_map import MapHeader, SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import Requirement
 from osmabench_ros.runs.identity import RunIdentity
+from osmabench_ros.semantics.labels import UNLABELLED, LabelSet, normalised_name
 from osmabench_ros.sequences.ground_truth import GroundTruth
 
 RUN_SCHEMA = 'osmabench.run_report/1'
@@ -157,13 +158,31 @@ def map_remarks(header: MapHeader) -> tuple[str, ...]:
     return (text,) if text else ()
 
 
+def label_remarks(semantic_map: SemanticMap, classes: LabelSet) -> tuple[str, ...]:
+    """Return a remark if no point has a class though a method gave some, or no node its name."""
+    dense, remarks = semantic_map.dense, []
+    if dense is not None and dense.labels is not None and (dense.labels == UNLABELLED).all():
+        remarks.append(
+            f'every point has the label {UNLABELLED}: no class. id_of(NAME) of the label set '
+            'gives that for a name that the scene lacks'
+        )
+    names = {label.name for node in semantic_map.graph.nodes for label in node.labels}
+    if names and not any(normalised_name(name) in classes.by_name for name in names):
+        some = ', '.join(sorted(names)[:5])
+        remarks.append(f'no node has the name of a class of the scene; the map has {some}')
+    return tuple(remarks)
+
+
 LEAST_INSIDE, MOST_INSIDE, MARGIN_M = 0.5, 0.9, 0.5
 
 
-def place_remarks(semantic_map: SemanticMap, truth: GroundTruth) -> tuple[str, ...]:
+def place_remarks(
+    semantic_map: SemanticMap, truth: GroundTruth, remedy: str = ''
+) -> tuple[str, ...]:
     """Return a remark if less than half of a map is in the box of the scene, 0.5 m wider.
 
-    A map of less than SMALLEST_SIZE of the scene counts as outside.
+    A map of less than SMALLEST_SIZE of the scene counts as outside. Without `remedy` the remark
+    names the options of an import that help.
     """
     places = _places(semantic_map)
     clouds = [cloud.points for cloud in (truth.surface, truth.unseen) if len(cloud.points)]
@@ -178,7 +197,7 @@ def place_remarks(semantic_map: SemanticMap, truth: GroundTruth) -> tuple[str, .
         return ()
     sizes = f'the map is {_extent(own)}, the scene {_extent(scene)}'
     problem = f'only {inside:.0%} of the map is within the true scene: {sizes}'
-    return (f'{problem}. {_remedy(places, scene)}',)
+    return (f'{problem}. {remedy or _remedy(places, scene)}',)
 
 
 SMALLEST_SIZE = 0.02
@@ -190,27 +209,38 @@ LEAST_SIZE = 0.3
 SCALES = (0.001, 0.01, 0.0254, 0.1, 0.3048, 10.0, 100.0, 1000.0)
 """Metres in millimetres, centimetres, inches, and the other way round."""
 
+MOST_TRIED = 10_000
+"""Places of a map with which axes and units are tried."""
+
 
 def _remedy(places: NDArray[Any], scene: AxisAlignedBox) -> str:
-    """Return which axes or unit would put a map into the scene, if some do."""
-    candidates = {
-        f'--world {new.value} instead of {old.value}': places @ (new.rotation @ old.rotation.T).T
+    """Return which axes or unit, or both, would put a map into the scene, if some do."""
+    places = places[:: max(1, len(places) // MOST_TRIED)]
+    turns = {
+        f'--world {new.value} instead of {old.value}': new.rotation @ old.rotation.T
         for old, new in permutations(World, 2)
     }
-    candidates.update((f'--metres-per-unit {scale:g}', places * scale) for scale in SCALES)
-    least_m = LEAST_SIZE * float(scene.size.max())
-    fitting = {
-        name: float(scene.contains(points, MARGIN_M).mean())
-        for name, points in candidates.items()
-        if float(np.ptp(points, axis=0).max()) >= least_m
-    }
-    best = max(fitting, key=lambda name: fitting[name], default='')
-    if fitting.get(best, 0.0) < MOST_INSIDE:
+    # The first of equally good ones is shown, so those with one change come first.
+    tried = [(turn, 1.0) for turn in turns]
+    tried += [(turn, scale) for turn in ('', *turns) for scale in SCALES]
+    least_m, most, best = LEAST_SIZE * float(scene.size.max()), 0.0, ('', 1.0)
+    for turn, scale in tried:
+        points = places @ turns.get(turn, np.eye(3)).T * scale
+        inside = float(scene.contains(points, MARGIN_M).mean())
+        if inside > most and float(np.ptp(points, axis=0).max()) >= least_m:
+            most, best = inside, (turn, scale)
+    if most < MOST_INSIDE:
         return (
             'If its axes, unit or frame are wrong, import it again with --world, '
             '--metres-per-unit or --pose'
         )
-    return f'With {best}, {fitting[best]:.0%} of it would be: import it again so'
+    turn, scale = best
+    options = ' and '.join(filter(None, (turn, f'--metres-per-unit {scale:g}' * (scale != 1))))
+    pose = ''
+    if turn.endswith((World.HABITAT.value, World.OPTICAL.value)):
+        rows = ', '.join(' '.join(f'{x:g}' for x in row + 0.0) for row in turns[turn])
+        pose = f' (if it was not imported as that: --pose with the rotation {rows})'
+    return f'With {options}{pose}, {most:.0%} of it would be: import it again so'
 
 
 def _places(semantic_map: SemanticMap) -> NDArray[np.floating]:

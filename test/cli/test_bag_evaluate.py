@@ -193,6 +193,11 @@ def test_icp_finds_a_small_displacement(tmp_path):
     assert residual['translation_m'] == pytest.approx(np.linalg.norm([6, 5, 4]) / 100, abs=0.005)
     assert values(out, 'osma_segmentation')['macc'] is None
     assert 'geometry only' in report_of(out).reference
+    assert values(out, 'exact_questions')['accuracy'] is None
+    write_scan(tmp_path / 'far.ply', points * 1000)
+    evaluate(bag, tmp_path / 'far', '--reference', tmp_path / 'far.ply')
+    [remark] = [text for text in report_of(tmp_path / 'far').remarks if 'only 0%' in text]
+    assert 'Is the reference z up, in metres, and of this place?' in remark
 
 
 def test_a_labelled_cloud_of_the_user_is_a_reference(tmp_path):

@@ -1,6 +1,7 @@
 import json
 from dataclasses import asdict, replace
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 from support.world import maps
@@ -15,9 +16,11 @@ from osmabench_ros.runs.report_model import (
     Status,
     for_run,
     join_run,
+    label_remarks,
     place_remarks,
     unmet,
 )
+from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
 
 IDENTITY = RunIdentity(SceneKey('set', 'home', 5), 'camera', 'oracle', 'opengl')
 
@@ -169,6 +172,15 @@ def test_a_map_outside_the_scene_has_a_remark() -> None:
         (lambda points: points * 1000, '--metres-per-unit 0.001'),
         (lambda points: points / 1000, '--metres-per-unit 1000'),
         (lambda points: points @ World.HABITAT.rotation, '--world habitat instead of z_up'),
+        (
+            lambda points: points @ World.HABITAT.rotation * 1000,
+            '--world habitat instead of z_up and --metres-per-unit 0.001',
+        ),
+        (
+            lambda points: points @ World.HABITAT.rotation.T,
+            '--world z_up instead of habitat (if it was not imported as that: --pose with the '
+            'rotation 1 0 0, 0 0 1, 0 -1 0)',
+        ),
     ],
 )
 def test_a_map_in_other_axes_or_units_is_told_the_option_that_makes_it_fit(change, remedy) -> None:
@@ -177,3 +189,16 @@ def test_a_map_in_other_axes_or_units_is_told_the_option_that_makes_it_fit(chang
     away = replace(there, dense=replace(there.dense, points=points))
     [remark] = place_remarks(away, truth)
     assert f'With {remedy}, 100% of it would be: import it again so' in remark
+
+
+def test_classes_that_the_scene_lacks_have_a_remark() -> None:
+    known, classes = maps.labelled_map(), maps.ground_truth().label_set
+    assert label_remarks(known, classes) == ()
+    unknown = np.full_like(known.dense.labels, classes.id_of('chiar'))
+    node = SceneNode(1, labels=(ScoredLabel('chiar', 0.5),))
+    [points, nodes] = label_remarks(
+        replace(known, dense=replace(known.dense, labels=unknown), graph=SceneGraph((node,))),
+        classes,
+    )
+    assert points.startswith('every point has the label 65535: no class')
+    assert nodes == 'no node has the name of a class of the scene; the map has chiar'

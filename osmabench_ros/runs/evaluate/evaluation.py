@@ -30,6 +30,7 @@ from osmabench_ros.runs.report_model import (
     Status,
     for_run,
     join_run,
+    label_remarks,
     map_remarks,
     partial_fault,
     place_remarks,
@@ -202,6 +203,7 @@ def evaluate_loaded(
                 (
                     *map_remarks(header),
                     *place_remarks(semantic_map, ground_truth),
+                    *label_remarks(semantic_map, ground_truth.label_set),
                     *(earlier.remarks if earlier else ()),
                     *context.remarks,
                 )

@@ -249,6 +249,8 @@ def questions_about(
     things = sum(
         truth.graph.by_id[number].kind is NodeKind.OBJECT for number in truth.seen_instances
     )
+    if not things:
+        return []  # a cloud without labels; only absence could be asked about
     if count is None:
         count = max(len(asked.categories), min(DEFAULT_COUNT, QUESTIONS_AN_OBJECT * things))
     fair = truth.fair_graph
