@@ -21,6 +21,7 @@ from osmabench_ros.metrics.statistics import LEAST_UNITS, paired_difference
 from osmabench_ros.reports.headline import read_headlines
 from osmabench_ros.reports.tidy import METRIC, list_distinct
 from osmabench_ros.runs.evaluate.evaluation import REPORT
+from osmabench_ros.runs.evaluate.map_evaluation import UNKNOWN
 from osmabench_ros.runs.identity import Seeds, is_run_name
 from osmabench_ros.runs.matrix_on_disk import RunState, matrices_at
 from osmabench_ros.runs.report_model import (
@@ -243,6 +244,9 @@ def compare_results(
         titles = {x: y if x == y else f'{x} → {y}' for x, y in renamed.items()}
         names = first['mapper'].map(titles)
         first = first.assign(mapper=first['mapper'].map(renamed))
+    simulators = {*first['simulator'], *second['simulator']} - {UNKNOWN}
+    if len(simulators) == 1:  # A map that no run recorded has none.
+        first, second = (side.assign(simulator=min(simulators)) for side in (first, second))
     both = first.assign(shown=names).merge(
         second, on=[*_RUN, *METRIC], how='left', suffixes=('', '_after')
     )

@@ -102,6 +102,15 @@ def test_versions_of_a_mapper_are_paired_by_their_names() -> None:
     assert (found.only_before, found.only_after) == ((), ())
 
 
+def test_a_map_that_no_run_recorded_is_compared_with_the_run_of_any_simulator() -> None:
+    run, imported = scenes(BEFORE, mapper='mine'), scenes(AFTER, mapper='cg', simulator='unknown')
+    found = compare_results(run, imported, renamed={'mine': 'cg'})
+    assert found.table['mapper'].tolist() == ['mine → cg']
+    assert compare_results(imported, run, renamed={'cg': 'mine'}).only_after == ()
+    with pytest.raises(RunError, match='no run in common'):
+        compare_results(scenes(BEFORE), scenes(AFTER, simulator='habitat'))
+
+
 def test_the_sentence_is_about_headline_figures_where_some_changed() -> None:
     def told(count: int) -> str:
         before = [replaced(item) for item in scenes(AFTER)[:count]]
