@@ -153,7 +153,9 @@ class Difference:
         return added or self.key == REQUIREMENTS
 
     def __str__(self) -> str:
-        return f'{self.key}: {_show_value(self.before)} -> {_show_value(self.now)}'
+        pairs = enumerate(zip(str(self.before), str(self.now), strict=False))
+        same = next((place for place, (old, new) in pairs if old != new), 0)
+        return f'{self.key}: {_show_value(self.before, same)} -> {_show_value(self.now, same)}'
 
 
 def compare_configs(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
@@ -194,11 +196,14 @@ def _flatten(value: Any, key: str = '') -> Iterator[tuple[str, Any]]:
         yield key, value
 
 
-def _show_value(value: Any) -> str:
+def _show_value(value: Any, same: int) -> str:
+    """Return a value as text, of a long one the part at which it differs from another."""
     text = str(value)
     if len(text) == _DIGEST_LENGTH:
         return text[:_SHOWN_OF_DIGEST]
-    return text if len(text) <= _MAX_SHOWN else f'{text[:_MAX_SHOWN]}…'
+    start = max(0, min(same - _MAX_SHOWN // 2, len(text) - _MAX_SHOWN))
+    end = start + _MAX_SHOWN
+    return f'{"…" * (start > 0)}{text[start:end]}{"…" * (end < len(text))}'
 
 
 @dataclass(frozen=True)

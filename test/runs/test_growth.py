@@ -1,5 +1,6 @@
 """What a matrix goes on with when its configuration has changed, and what it refuses."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from osmabench_ros.runs.matrix_on_disk import claim
 from osmabench_ros.runs.plan import RunPlan, plan_runs
 from osmabench_ros.runs.run_manifest import (
     MANIFEST,
+    Difference,
     Growth,
     describe_shared,
     find_growth,
@@ -139,6 +141,17 @@ OF_SETTINGS = [
         'suites.exact_questions: {"answerer": "rule", "count": 20} -> {"count": 5}',
     ),
 ]
+
+
+def test_of_long_options_the_part_that_differs_is_shown() -> None:
+    before, now = (
+        json.dumps({'answerer': 'openai:some-model', 'base_url': f'http://127.0.0.1:{port}/v1'})
+        for port in (8702, 8701)
+    )
+    before, now = str(Difference('suites.s', before, now)).split(' -> ')
+    assert before.startswith('suites.s: …')
+    assert 'http://127.0.0.1:8702/v1' in before
+    assert 'http://127.0.0.1:8701/v1' in now
 
 
 @pytest.mark.parametrize(('changes', 'named'), OF_SETTINGS)
