@@ -154,6 +154,11 @@ class Participant:
         self.waiting.append(frame)
         if len(self.waiting) > MAX_WAITING:
             lost = self.waiting.pop(0)
+            if not self.dropped:
+                self.node.get_logger().warning(
+                    f'no classes came on {topics.LABEL_INFO} within {MAX_WAITING} frames: frames '
+                    'are dropped until it is published; a method without classes needs no labels'
+                )
             self.dropped += 1
             self._acks.acknowledge(lost.stamp_ns, frame_index=lost.index, mapped=False)
 

@@ -19,6 +19,7 @@ from rclpy.node import Node
 from osmabench_ros.base import contract as topics
 from osmabench_ros.nodes.frame_publisher import FramePublisher
 from osmabench_ros.participant import (
+    MAX_WAITING,
     DenseMap,
     Frame,
     MapHeader,
@@ -96,6 +97,16 @@ def test_a_method_maps_every_frame_and_anew_after_a_reset(stage: Stage) -> None:
     stage.spin_until(lambda: participant.running)
     stage.drive(2)
     assert stage.finish(2).frames_used == 2
+
+
+def test_frames_that_are_dropped_for_lack_of_classes_are_a_warning(stage: Stage) -> None:
+    logged: list[str] = []
+    stage.mine.get_logger().warning = logged.append
+    participant = Participant(lambda _labels: Points(), stage.mine, labels=True)
+    for _ in range(MAX_WAITING + 2):
+        participant._on_frame(FRAMES[0])
+    [text] = logged
+    assert text.startswith('no classes came on label_info within 32 frames: frames are dropped')
 
 
 def test_a_map_is_final_though_frames_were_lost(stage: Stage) -> None:

@@ -63,7 +63,7 @@ def doctor(
     _show(shown, as_json=as_json, omitted=len(findings) - len(shown))
     broken = list(dict.fromkeys(item.part for item in findings if item.level is Severity.FAILED))
     if broken and stack:
-        raise ContractError(f'no run would be right with: {", ".join(broken)}')
+        raise ContractError(f'checks failed: {", ".join(broken)}')
     if broken:
         raise MissingDependencyError(f'no run is possible without: {", ".join(broken)}')
 

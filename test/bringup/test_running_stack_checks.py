@@ -50,6 +50,7 @@ from osmabench_ros.ros.qos import (
     TopicGraph,
     frame_profile,
     latched_profile,
+    lossless_profile,
     qos_conflict,
 )
 from osmabench_ros.semantics.labels import LabelSet
@@ -185,6 +186,7 @@ BROKEN.width = 2**31
 
 OLD, WALL = end('/driver', FRAME, type_hash='old'), [WALL_S + i * 0.1 for i in range(3)]
 LABELS, CLOCK = 'osmabench_ros/msg/LabelInfo', 'rosgraph_msgs/msg/Clock'
+MAP, ACK = 'osmabench_ros/msg/SemanticMap', 'osmabench_ros/msg/FrameAck'
 COMPRESSED = end('/driver', FRAME, 'sensor_msgs/msg/CompressedImage')
 CASES: list[Case] = [
     # Endpoints.
@@ -203,6 +205,19 @@ CASES: list[Case] = [
         ends(topics.CLOCK, *(end(name, BEST_EFFORT, CLOCK) for name in ('/a', '/b'))),
         FAILED,
         '/a and /b publish at the same time',
+    ),
+    (
+        ends(
+            topics.SEMANTIC_MAP,
+            *(end(name, latched_profile(), MAP) for name in ('/a', '/bag_player')),
+        ),
+        FAILED,
+        '/a and /bag_player publish at the same time',
+    ),
+    (
+        ends(topics.FRAME_ACK, *(end(name, lossless_profile(), ACK) for name in ('/a', '/b'))),
+        OK,
+        '/a, /b',
     ),
     # Rates and stamps.
     (check_rate(record(EVEN), 10.5), OK, '10.0 Hz, jitter 0 ms'),

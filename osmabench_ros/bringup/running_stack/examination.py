@@ -191,7 +191,7 @@ def _find_hints(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
         'publishers',
         topic.name,
         volatile=' and '.join(volatile) if topic.delivery is Delivery.LATCHED else '',
-        single=topic.delivery in (Delivery.FRAME, Delivery.CLOCK),
+        single=topic.name != topics.FRAME_ACK,
         count=len(names),
         names=' and '.join(names),
     )
