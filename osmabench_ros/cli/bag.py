@@ -73,7 +73,7 @@ def record(
 @app.command()
 def replay(
     bag: Annotated[Path, Argument(help='Folder of a bag, or an .mcap or .db3 file.')],
-    rate: Annotated[float | None, Option(help='Seconds of the bag in a second.')] = None,
+    rate: Annotated[float | None, Option(help='Speed, e.g. 0.5 for half; default: 1.')] = None,
     start: Annotated[float, Option(help='Seconds into the bag to start at.')] = 0.0,
     duration: Annotated[float | None, Option(help='Seconds to play; default: to the end.')] = None,
     loop: Annotated[bool, Option('--loop', help='Start over at the end.')] = False,

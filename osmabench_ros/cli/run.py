@@ -18,7 +18,7 @@ from osmabench_ros.errors import ConfigError, needing
 if TYPE_CHECKING:
     from osmabench_ros.runs.config import MatrixConfig
 
-Out = Annotated[Path, Option(help='Folder that gets a folder of results a configuration.')]
+Out = Annotated[Path, Option(help='Folder of results, with a folder for each configuration.')]
 Fresh = Annotated[bool, Option('--fresh', help='Start over; earlier results go to previous/.')]
 
 

@@ -100,7 +100,9 @@ def import_(
     typer.echo(imported.lamps_in_words)
     if Path(source).suffix.lower() in MESH_SUFFIXES:
         for item in imported.objects:
-            typer.echo(f'  {item.name}: {imported.class_name(item) or "no class"}')
+            name = imported.class_name(item) or 'no class'
+            part = ', a part of the building' * (name in imported.label_set.structure_names)
+            typer.echo(f'  {item.name}: {name}{part}')
         typer.echo(
             f'The classes are guesses from names. Correct them in {out / MANIFEST}, add rooms and '
             f'lights, look (osmabench scene check {out}), and run scenes: [{{reference: {out}}}]'

@@ -232,7 +232,8 @@ def _list_doubts(plans: Sequence[RunPlan], runs: Sequence[RunReport]) -> Iterato
         if seen < LEAST_SEEN:
             yield (
                 f'{key}: the path sees only {seen:.0%} of the surface that can be seen, and '
-                'metrics are over that part; give it more goals (trajectory.goals)'
+                'metrics are over that part; it needs more frames (trajectory.max_frames) or '
+                'goals (trajectory.goals)'
             )
         for item in () if report is None else report.metrics:
             is_accuracy = item.metric == 'accuracy' and not item.class_name

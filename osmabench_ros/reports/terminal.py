@@ -274,7 +274,7 @@ def print_accuracies(records: Sequence[MetricRecord]) -> None:
         console.print(table)
     for record in records:
         if parted and record.metric not in parted:
-            console.print(f'{record.metric}: {_format_percent(record)} of {record.n}')
+            console.print(f'{record.metric}: {_format_percent(record)} %, n = {record.n}')
 
 
 def _format_percent(record: MetricRecord | None) -> str:

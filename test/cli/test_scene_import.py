@@ -65,6 +65,15 @@ def test_a_world_with_gaps_is_imported_without_them(tmp_path):
     assert [item.name for item in loaded.label_set.classes] == ['table']
 
 
+def test_objects_taken_for_parts_of_the_building_are_marked(tmp_path):
+    Image.new('RGB', (4, 4)).save(tmp_path / 'x.png')
+    shown = {'Shelf_Wall': 'shelf wall, a part of the building', 'Cube': 'cube'}
+    for name, text in shown.items():
+        write_gltf(tmp_path / 'x.gltf', 'x.png', nodes=[{'name': name, 'mesh': 0}])
+        output = run('import', tmp_path / 'x.gltf', '--out', tmp_path / name).output
+        assert f'  {name}: {text}\n' in output
+
+
 def test_missing_world_is_named(tmp_path):
     result = run('import', tmp_path / 'no.world', '--out', tmp_path / 'o')
     assert isinstance(result.exception, SceneError)

@@ -121,13 +121,13 @@ def test_several_runs_are_compared_over_what_all_their_maps_can_serve(run_direct
     scores = scores_of(bare)
     overall = {r['metric']: r for r in scores if not r['class_name']}
     own, macro = overall['accuracy_served'], overall['accuracy_macro']
-    assert f'accuracy_macro: {100 * macro["value"]:.1f} of {macro["n"]}' in alone
+    assert f'accuracy_macro: {100 * macro["value"]:.1f} %, n = {macro["n"]}' in alone
     both = osmabench('vqa', 'report', run_directory, bare).output
     assert both.index(str(run_directory)) < both.index(str(bare))
     lines = [line for line in both.splitlines() if line.startswith('accuracy_of_common')]
     # What the map without relations can serve is common to both.
     shares = (1.0, own['value'])
-    assert lines == [f'accuracy_of_common: {100 * v:.1f} of {own["n"]}' for v in shares]
+    assert lines == [f'accuracy_of_common: {100 * v:.1f} %, n = {own["n"]}' for v in shares]
     assert own['n'] < 60
 
 
@@ -328,6 +328,8 @@ def test_a_dry_run_needs_no_key(run_directory, tmp_path, monkeypatch, model):
     result = osmabench('vqa', 'answer', run_directory, '--answerer', model, *words)
     assert 'requests, 0 of them in the cache' in result.output
     osmabench('vqa', 'answer', run_directory)
+    with pytest.raises(OsmabenchError, match='is not the folder of a run'):
+        osmabench('vqa', 'answer', run_directory.parent)
     result = osmabench('vqa', 'judge', run_directory, '--judge', model, *words)
     assert 'requests, 0 of them in the cache' in result.output
     with pytest.raises(OsmabenchError, match='name a model'):

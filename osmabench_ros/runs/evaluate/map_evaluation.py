@@ -79,10 +79,10 @@ def questioned_map(run: RunFolder) -> QuestionedMap:
         options = next(
             (item.options for item in config.suites if item.name == ExactQuestionsSuite.name), {}
         )
-    semantic_map = run.semantic_map()
+    scene, semantic_map = run.scene, run.semantic_map()
     text = OpenVocabularyLabeller(semantic_map, files)
     context = SuiteContext(
-        run.scene, semantic_map, run.ground_truth(), node_labeller=text.node_labeller
+        scene, semantic_map, run.ground_truth(), node_labeller=text.node_labeller
     )
     chosen = {key: value for key, value in options.items() if key == _MATCHING}
     return ExactQuestionsSuite(options=chosen).prepare_map(context)
