@@ -57,6 +57,9 @@ VIEW_PATH = 'view/path'
 FRAME_TOPICS = (COLOR, DEPTH, SEMANTIC, INSTANCE, COLOR_INFO, DEPTH_INFO, CAMERA_POSE, ODOMETRY)
 """Topics that carry one message a frame, all with the stamp of the frame."""
 
+GROUND_TRUTH_IMAGES = (SEMANTIC, INSTANCE, ALBEDO)
+"""Images that no camera gives: a method that reads them does not compete."""
+
 WORLD_FRAME = 'world'
 BASE_FRAME = 'base_link'
 CAMERA_LINK_FRAME = 'camera_link'

@@ -130,6 +130,13 @@ def read_manifest(directory: Path) -> Mapping[str, Any]:
     return files.read_json(manifest) if manifest.exists() else {}
 
 
+def add_warning(plan: RunPlan, text: str) -> None:
+    """Add a warning to the manifest of a run, for its report."""
+    known = read_manifest(plan.directory)
+    found = dict.fromkeys((*known.get(WARNINGS, ()), text))
+    write_json(plan.directory / MANIFEST, {**known, WARNINGS: list(found)})
+
+
 def read_warnings(plans: Sequence[RunPlan]) -> tuple[str, ...]:
     """Return the warnings in the manifests of runs, each once."""
     found = [text for plan in plans for text in read_manifest(plan.directory).get(WARNINGS, ())]

@@ -1,5 +1,6 @@
 """What the runner notes of a run for its report."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -7,8 +8,12 @@ import pytest
 pytest.importorskip('rclpy')
 pytestmark = pytest.mark.ros
 
+import rclpy
 from osmabench_ros.msg import ParticipantState, RunState, SemanticMap
+from rclpy.context import Context
+from sensor_msgs.msg import Image
 
+from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.runner.observer import RunObserver
 
 
@@ -43,3 +48,22 @@ def test_the_final_map_is_timed_from_the_end_of_the_frames(observer):
     observer.on_state(RunState(state=RunState.STATE_FINISHED))
     observer.on_map(SemanticMap(participant='mapper', is_final=True))
     assert observer.final_map_s == 47.5
+
+
+def test_nodes_that_read_images_of_the_ground_truth_are_noted(
+    observer: RunObserver, ros_domain: int
+) -> None:
+    context = Context()
+    rclpy.init(context=context, domain_id=ros_domain)
+    node = rclpy.create_node('peeping_mapper', context=context)
+    try:
+        for topic in (topics.COLOR, topics.SEMANTIC):
+            node.create_subscription(Image, topic, print, 10)
+        deadline = time.monotonic() + 20
+        while not observer.readers and time.monotonic() < deadline:
+            observer.executor.spin_once(timeout_sec=0.05)
+            observer.look_for_readers()
+        assert observer.readers == {'peeping_mapper': {topics.SEMANTIC}}
+    finally:
+        node.destroy_node()
+        rclpy.shutdown(context=context)

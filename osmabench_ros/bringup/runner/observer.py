@@ -19,7 +19,12 @@ from osmabench_ros.msg import RunState, SemanticMap
 from osmabench_ros.ros.matched_client import LifecycleClient, command_node
 from osmabench_ros.ros.messages.poses import stamp_from_message
 from osmabench_ros.ros.node.diagnostics import complaints_of, values_of
-from osmabench_ros.ros.qos import create_checked_subscription, diagnostics_profile, latched_profile
+from osmabench_ros.ros.qos import (
+    create_checked_subscription,
+    diagnostics_profile,
+    latched_profile,
+    topic_graph,
+)
 from osmabench_ros.runs.timings import Participation
 
 MAX_MAP_BYTES = 512 * 2**20
@@ -54,6 +59,8 @@ class RunObserver:
         """Activity of the evaluator, with the fraction done."""
         self.final_map_from = ''
         """Who announced the final map; empty before."""
+        self.readers: dict[str, frozenset[str]] = {}
+        """Topics of ground truth that each node subscribes to, by the name of the node."""
         self.complaints: dict[str, str] = {}
         self._ended_s: float | None = None
         self._map_s: float | None = None
@@ -72,6 +79,13 @@ class RunObserver:
         if message.state == RunState.STATE_FINISHED and self._ended_s is None:
             self._ended_s = now_s
         self.state = message
+
+    def look_for_readers(self) -> None:
+        """Note the nodes that subscribe to images of the ground truth."""
+        for topic in topics.GROUND_TRUTH_IMAGES:
+            for item in topic_graph(self._node, topic).subscribers:
+                name = item.node.rpartition('/')[2]
+                self.readers[name] = self.readers.get(name, frozenset()) | {topic}
 
     def on_diagnostics(self, message: Any) -> None:
         """Keep what nodes complain about."""

@@ -26,7 +26,12 @@ from osmabench_ros.runs.matrix_on_disk import FAILURE, Stage
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation, run_warnings
 from osmabench_ros.runs.report_model import RunReport, Status
-from osmabench_ros.runs.run_manifest import finish_run, read_finished, write_run_manifest
+from osmabench_ros.runs.run_manifest import (
+    add_warning,
+    finish_run,
+    read_finished,
+    write_run_manifest,
+)
 from osmabench_ros.runs.timings import TIMINGS, Measurements, Participation, timings_of
 
 START_TIMEOUT_S = 120.0
@@ -106,7 +111,23 @@ class _LiveRun:
             self._check()
             self.observer.executor.spin_once(timeout_sec=0.05)
             self._follow()
+        self._warn_of_readers()
         return self._measure(runs_at_once), last.reason() if last.poll() else ''
+
+    def _warn_of_readers(self) -> None:
+        """Add a warning to the manifest if a method reads images of the ground truth.
+
+        Bundled mappers that do so are references, and the other nodes of a run do not map.
+        """
+        ours = {spec.name for spec in self.specs if spec.managed}
+        for name, read in sorted(self.observer.readers.items()):
+            if name not in ours:
+                add_warning(
+                    self.plan,
+                    f'mapper "{self.plan.mapper.name}": node "{name}" reads '
+                    f'{", ".join(sorted(read))}, which no camera gives; do not compare it with '
+                    'methods that see only colour and depth',
+                )
 
     def _check(self) -> None:
         over = self.finished_s is not None
@@ -131,6 +152,8 @@ class _LiveRun:
         state, now_s = self.observer.state, time.monotonic()
         if state.frames_published and self.first_frame_s is None:
             self.first_frame_s = now_s
+        if state.frames_published != self.seen[1]:
+            self.observer.look_for_readers()
         if state.state == state.STATE_FINISHED:
             self.progress(self.observer.evaluation, 1.0)
             self.finished_s = self.finished_s or now_s
