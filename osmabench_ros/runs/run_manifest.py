@@ -134,7 +134,7 @@ def add_warning(plan: RunPlan, text: str) -> None:
     """Add a warning to the manifest of a run, for its report."""
     known = read_manifest(plan.directory)
     found = dict.fromkeys((*known.get(WARNINGS, ()), text))
-    write_json(plan.directory / MANIFEST, {**known, WARNINGS: list(found)})
+    files.write_json(plan.directory / MANIFEST, {**known, WARNINGS: list(found)})
 
 
 def read_warnings(plans: Sequence[RunPlan]) -> tuple[str, ...]:

@@ -27,7 +27,8 @@ def saved_answers(reference: str = '', *, baselines: bool = True) -> Published[S
     The scene 'all' pools the scenes of a condition; `answers` is 'given' or the name of a
     baseline; `unjudged` answers have a verdict that says neither yes nor no and count as wrong, as
     in the published code; `low` and `high` bound the 95 % interval, over scenes where there are
-    several, else of a proportion; `accuracy_macro` weighs small categories like large ones.
+    several, else of a proportion; `accuracy_macro` weighs small categories like large ones;
+    `accuracy_strict` takes no verdict of a file: rules judge, and each question counts once.
     Pooled rows have the change from the condition `reference`, on the same questions.
     """
     changes = ('change', 'change_low', 'change_high') if reference else ()
@@ -41,8 +42,10 @@ def saved_answers(reference: str = '', *, baselines: bool = True) -> Published[S
             verdicts = {GIVEN: _read_given_verdicts(items, judge)}
             for name, answers in _make_baselines(items).items() if baselines else ():
                 verdicts[name] = _judge_answers(items, answers, judge)
+            by_rule = {GIVEN: _judge_answers(items, [item.answer for item in items], judge)}
             for name, right in verdicts.items():
-                yield from _list_outcomes(items, name, right, reference)
+                ruled = by_rule.get(name, right)
+                yield from _list_outcomes(items, name, right, ruled, reference)
 
     def sum_up(group: Mapping[str, str], part: pd.DataFrame) -> dict[str, Any]:
         low, high = interval_over_scenes(part.groupby('of_scene')['right'].agg(list).to_dict())
@@ -62,6 +65,7 @@ def saved_answers(reference: str = '', *, baselines: bool = True) -> Published[S
             'high': high,
             'accuracy_macro': float(categories.mean()),
             'accuracy_without_spatial': float(plain.mean()) if len(plain) else None,
+            'accuracy_strict': float(part.groupby('question')['by_rule'].mean().mean()),
             **dict(zip(changes, bounds, strict=False)),
             'categories': categories.to_dict(),
         }
@@ -79,7 +83,11 @@ def saved_answers(reference: str = '', *, baselines: bool = True) -> Published[S
 
 
 def _list_outcomes(
-    saved: Sequence[SavedAnswer], name: str, right: Sequence[bool], reference: str
+    saved: Sequence[SavedAnswer],
+    name: str,
+    right: Sequence[bool],
+    by_rule: Sequence[bool],
+    reference: str,
 ) -> Iterator[dict[str, Any]]:
     """Yield the answers of one source by a method or a baseline."""
     pooled = (ALL_SCENES,) if len({item.question.scene for item in saved}) > 1 else ()
@@ -89,7 +97,8 @@ def _list_outcomes(
         for item, key, correct in zip(saved, keys, right, strict=True)
         if reference and item.condition == reference
     }
-    for item, key, correct in zip(saved, keys, right, strict=True):
+    for item, key, correct, ruled in zip(saved, keys, right, by_rule, strict=True):
+        asked = item.question
         yield {
             'source': item.source,
             'scene': (item.question.scene, *pooled),
@@ -99,6 +108,8 @@ def _list_outcomes(
             'id': item.question.id,
             'category': item.question.category,
             'right': correct,
+            'by_rule': ruled,
+            'question': (asked.scene, asked.text, str(asked.answer)),
             'before': before.get(key),
             'unjudged': item.unjudged and name == GIVEN,
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -83,6 +83,8 @@ class Published(Generic[RowT]):
     sum_up : callable
         Returns the metrics of a group, named by its columns, from its outcomes. By default the
         mean of each.
+    key : callable, optional
+        Returns what identifies the question of a row, of which strict counts the first answer.
     arrange : callable
         Returns the scores of all groups in the form in which they are printed.
     """
@@ -95,6 +97,7 @@ class Published(Generic[RowT]):
     orders: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     always: Mapping[str, Sequence[str]] = field(default_factory=dict)
     sum_up: Callable[[Mapping[str, str], pd.DataFrame], Mapping[str, Any]] = average
+    key: Callable[[RowT], Hashable] | None = None
     arrange: Callable[[Scores], Scores] = list
 
     def score_files(self, paths: Sequence[Path]) -> Scores:
@@ -116,6 +119,9 @@ class Published(Generic[RowT]):
     def _score_mode(self, rows: Sequence[RowT], mode: Mode) -> Iterator[dict[str, Any]]:
         import pandas as pd
 
+        if mode is Mode.STRICT and self.key is not None:
+            first = {self.key(row): row for row in reversed(rows)}
+            rows = list(reversed(first.values()))
         names = list(self.groups)
         table = pd.DataFrame(list(self.compare(rows, mode)))
         for name in names:

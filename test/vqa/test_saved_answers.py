@@ -251,6 +251,17 @@ def test_a_verdict_that_says_nothing_is_counted_and_stays_in_the_denominator(tmp
     assert (check.rows[0].n, check.unjudged) == (1, 1)
 
 
+def test_strict_trusts_no_verdict_of_the_file_and_counts_a_question_once(tmp_path):
+    rows = (
+        row('a?', said='yes', similar='Yes'),
+        row('b?', said='no', similar='Yes'),
+        *[row('a?', said='yes', similar='Yes')] * 6,
+    )
+    path = write(tmp_path / 'apt_0_baseline_evaluated.json', *rows)
+    (given,) = saved_answers(baselines=False).score_files([path])
+    assert (given['questions'], given['accuracy'], given['accuracy_strict']) == (8, 1.0, 0.5)
+
+
 def test_methods_in_folders_of_their_own_are_not_pooled(tmp_path):
     for method, verdict in (('bbq', 'Yes'), ('conceptgraphs', 'No')):
         write(tmp_path / method / 'apt_0_baseline_evaluated.json', row(similar=verdict))

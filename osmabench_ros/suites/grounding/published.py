@@ -422,6 +422,7 @@ REFERIT3D = Published(
     _read_choices,
     compare_choices,
     groups=('group', 'metric'),
+    key=lambda row: row.key,
     unit='expressions',
     orders={'group': _DIFFICULTIES},
     always={'group': _DIFFICULTIES, 'metric': ('accuracy',)},

@@ -192,6 +192,9 @@ class _Changed(PublishedRow):
     questions_answers: tuple[_Asked, ...]
 
 
+_Scenes = dict[str, tuple[_Changed, ...]]
+
+
 @dataclass(frozen=True)
 class HypotheticalAnswer:
     """A question about a changed scene, its right answer and a method's answer.
@@ -200,10 +203,18 @@ class HypotheticalAnswer:
     QUESTION_TYPES, one or more.
     """
 
+    scene: str
+    change: str
     change_type: str
     question_types: tuple[str, ...]
+    question: str
     answer: str
     predicted: str
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What is asked, and where."""
+        return self.scene, self.change, self.question, self.question_types
 
 
 def read_hypo3d(paths: Sequence[Path]) -> list[HypotheticalAnswer]:
@@ -211,13 +222,16 @@ def read_hypo3d(paths: Sequence[Path]) -> list[HypotheticalAnswer]:
     remedy = 'a scored file has "predicted_answer" next to each "answer"'
     return [
         HypotheticalAnswer(
+            scene,
+            change.context_change,
             _find_change_type(change.change_type),
             tuple(item.question_type.split()),
+            item.question,
             item.answer,
             item.predicted_answer,
         )
         for path in paths
-        for changes in read_document(dict[str, tuple[_Changed, ...]], path, remedy=remedy).values()
+        for scene, changes in read_document(_Scenes, path, remedy=remedy).items()
         for change in changes
         for item in change.questions_answers
     ]
@@ -265,6 +279,7 @@ PUBLISHED = Published(
     read_hypo3d,
     compare_answers,
     groups=('change_type', 'question_type'),
+    key=lambda row: row.key,
     orders={'question_type': ('', *QUESTION_TYPES, ...)},
 )
 """Exact and partial match over all answers, by change, by question, and by both."""

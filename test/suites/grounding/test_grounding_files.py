@@ -86,6 +86,11 @@ def test_nr3d_by_difficulty_and_viewpoint(tmp_path):
     assert found['strict', ''] == (1 / 2, 4)
     assert found['strict', 'view_dependent'] == (1.0, 2)
     assert found['strict', 'view_independent'] == (0.0, 2)
+    repeated = [*read, *read[:1] * 9]
+    scores = REFERIT3D.score(repeated)
+    again = {(x['mode'], x['group']): (x['value'], x['expressions']) for x in scores}
+    assert again['strict', ''] == found['strict', '']
+    assert again['compat', ''] == (10 / 12, 12)
     keys = ('stimulus_id', 'utterance', 'tokens', 'mentions_target_class', 'predicted_id')
     rows = [dict(zip(keys, row, strict=True)) for row in NR3D]
     assert read_expressions(written(tmp_path / 'nr3d.json', rows)) == read
