@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -54,13 +54,14 @@ class ResultChanges:
     `table` has a row per metric of `_CHANGED` that both have: `before` and `after` are means over
     the scenes, of each the mean over its seeds, `difference` is after - before with its interval
     over the scenes, `gain` is positive if it got better. `lost` are metrics of runs of both of
-    which only the first result has a value.
+    which only the first result has a value, `remarks` those that only the second result has.
     """
 
     table: pd.DataFrame
     only_before: tuple[str, ...]
     only_after: tuple[str, ...]
     lost: pd.DataFrame
+    remarks: tuple[str, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -122,6 +123,7 @@ class ResultChanges:
             'only_before': self.only_before,
             'only_after': self.only_after,
             'lost': self.lost.to_dict('records'),
+            'remarks': self.remarks,
         }
 
 
@@ -212,7 +214,10 @@ def compare_reports(
     first, second = (
         [record for report in reports for record in report.metrics] for reports in (before, after)
     )
-    return compare_results(first, second, renamed=renamed)
+    found = compare_results(first, second, renamed=renamed)
+    known = {remark for report in before for remark in report.remarks}
+    remarks = [f'{x.run_id}: {text}' for x in after for text in x.remarks if text not in known]
+    return replace(found, remarks=tuple(dict.fromkeys(remarks)))
 
 
 def compare_results(

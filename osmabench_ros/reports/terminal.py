@@ -180,6 +180,8 @@ def print_changes(found: ResultChanges) -> None:
     if len(classes) > MAX_CLASSES:
         console.print(f'{len(classes) - MAX_CLASSES} smaller changes of classes: see --json')
     console.print(', '.join(f'{count} {verdict}' for verdict, count in found.counts.items()))
+    for text in found.remarks:
+        console.print(f'[yellow]remark:[/] {escape(text)}', highlight=False, soft_wrap=True)
     for title, names in found.missing:
         console.print(f'[yellow]{title}:[/] {escape(", ".join(names))}', soft_wrap=True)
 

@@ -17,6 +17,7 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.changes import (
     ChangeVerdict,
     Threshold,
+    compare_reports,
     compare_results,
     list_broken,
     read_reports,
@@ -225,3 +226,12 @@ def test_runs_that_did_not_complete_have_no_figures(tmp_path: Path) -> None:
     assert read_reports(folder) == ()
     with pytest.raises(RunError, match='nowhere'):
         read_reports(tmp_path / 'nowhere')
+
+
+def test_remarks_that_only_the_second_result_has_are_named():
+    def report(*remarks: str) -> RunReport:
+        metrics = (record(0.5),)
+        return RunReport(run_id='x', status=Status.COMPLETE, metrics=metrics, remarks=remarks)
+
+    found = compare_reports([report('known')], [report('known', 'computed with min_iou 0.01')])
+    assert found.remarks == ('x: computed with min_iou 0.01',)
