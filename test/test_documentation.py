@@ -94,3 +94,25 @@ def test_the_readme_is_short() -> None:
     text = PAGES[0].read_text('utf-8')
     assert len(text.splitlines()) < 160
     assert len(text.split()) < 950
+
+
+def test_every_rule_for_metrics_has_its_test_or_a_reason() -> None:
+    text = (REPOSITORY / 'CONTRIBUTING.md').read_text('utf-8')
+    _, text = text.split('| metrics | 1 denominator')
+    rows = [line.strip('| ').split(' | ') for line in text.split('\n\n')[0].splitlines()[2:]]
+    assert len(rows) > 10
+    assert {len(row) for row in rows} == {8}
+    tests = {
+        str(file.relative_to(REPOSITORY / 'test').with_suffix('')).replace(
+            'test_', ''
+        ): re.findall(r'^def test_(\w+)', file.read_text('utf-8'), re.MULTILINE)
+        for file in (REPOSITORY / 'test').rglob('test_*.py')
+    }
+    for metrics, *cells in rows:
+        for cell in cells:
+            assert cell.strip(), metrics
+            for file, start in re.findall(r'`([\w/]+)::(\w+)`', cell):
+                named = [name for name in tests if f'/{name}'.endswith(f'/{file}')]
+                assert len(named) == 1, f'{metrics}: {file} is {named}'
+                found = [name for name in tests[named[0]] if name.startswith(start)]
+                assert len(found) == 1, f'{metrics}: {file}::{start} is {found}'

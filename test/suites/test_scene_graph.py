@@ -59,6 +59,27 @@ def test_labels_by_synonym_and_by_similarity(
     assert (found['relation_recall', ''].value, found['relation_f1', ''].value) == (0.0, 0.0)
 
 
+def test_a_graph_without_relations_has_found_none(
+    context: SuiteContext, perfect_map: SemanticMap
+) -> None:
+    nodes = (replace(node, parent=None) for node in perfect_map.graph.nodes)
+    found = evaluate(with_graph(context, *nodes))
+    assert found['relation_f1', ''].applicable
+    values = {found[metric, ''].value for metric in ('relation_recall', 'relation_f1')}
+    assert values == {0.0}
+
+
+def test_of_many_names_the_best_is_the_answer(
+    context: SuiteContext, perfect_map: SemanticMap
+) -> None:
+    by_id = perfect_map.graph.by_id
+    names = [ScoredLabel('lamp', 0.9), *(ScoredLabel(by_id[i].label, 0.8) for i in (2, 3))]
+    nodes = (replace(by_id[i], labels=tuple(names), parent=None) for i in (2, 3))
+    found = evaluate(with_graph(context, *nodes))
+    assert found['label_accuracy', ''].value == 0.0
+    assert found['label_accuracy_synonym', ''].value == 0.0
+
+
 def test_ghost_nodes_cost_precision_and_lost_ones_recall(
     context: SuiteContext, perfect_map: SemanticMap
 ) -> None:

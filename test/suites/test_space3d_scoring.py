@@ -169,6 +169,17 @@ def test_an_interrupted_compat_run_goes_on_and_asks_nothing_twice(models, tmp_pa
     assert len(models.received) == asked, 'the third comes from the cache'
 
 
+def test_a_kept_verdict_is_of_its_question_and_answer_only(models, tmp_path):
+    folder = write_space3d_folder(tmp_path / 'two_rooms')
+    compat(folder, models, tmp_path)
+    file = tmp_path / 'out/two_rooms/result.json'
+    kept = json.loads(file.read_text())
+    right = sum(item['result'] == '1' for item in kept.values())
+    stale = {n: {**item, 'result': '1', 'answer': 'another'} for n, item in kept.items()}
+    file.write_text(json.dumps(stale))
+    assert int(compat(folder, models, tmp_path)['right']) == right < len(kept)
+
+
 def test_an_empty_reply_of_a_judge_is_kept_as_an_error_and_the_rest_is_judged(models, tmp_path):
     folder = SceneFolder(write_space3d_folder(tmp_path / 'two_rooms'))
     models.reply = lambda prompt: '' if '7.903' in prompt else accept(prompt)

@@ -9,7 +9,7 @@ from support.world.graphs import as_map, ground_truth_of, large_graph, living_ro
 from osmabench_ros.base.files import read_json
 from osmabench_ros.vqa.answering.learned_text import TABLE, answer_from_text, collect_answers
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
-from osmabench_ros.vqa.evaluation import QuestionedMap, evaluate_questions, judge_all
+from osmabench_ros.vqa.evaluation import QuestionedMap, answer_and_judge, judge_all, scored
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.questions import AnswerType, Question
@@ -43,18 +43,24 @@ def test_it_knows_what_the_words_of_a_question_give_away():
     assert given[-1].value is None
 
 
+def score_answers(asked, questions):
+    rules, judge = RuleAnswerer(), DeterministicJudge()
+    _, verdicts = answer_and_judge(asked.semantic_map, questions, rules, judge, None)
+    return scored(asked, questions, verdicts, suite='exact_questions')
+
+
 @pytest.mark.parametrize('graph', [living_room(), large_graph(80, 40, seed=2)])
 def test_the_accuracy_is_scaled_from_the_best_floor(graph):
     truth = ground_truth_of(graph)
     questions = questions_about(truth, scene='s', seed=5)
     asked = QuestionedMap.in_scene(as_map(graph), truth, None)
-    found = evaluate_questions(asked, questions, RuleAnswerer(), DeterministicJudge()).records
+    found = score_answers(asked, questions)
     overall = {item.metric: item for item in found if not item.class_name}
     floors = [overall[name].value for name in FLOORS]
     assert all(0 < value < 0.6 for value in floors)
     assert overall['accuracy_above_floor'].value == overall['accuracy'].value == 1.0
     lost = QuestionedMap(asked.references['floor_permuted_names'], asked.references)
-    found = evaluate_questions(lost, questions, RuleAnswerer(), DeterministicJudge()).records
+    found = score_answers(lost, questions)
     above = next(item for item in found if item.metric == 'accuracy_above_floor')
     best = max(floors)
     assert above.value == pytest.approx((floors[2] - best) / (1 - best))

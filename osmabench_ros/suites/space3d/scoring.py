@@ -106,9 +106,10 @@ class Grading:
         chosen, count = decider(folder, self), len(folder.questions)
         for done, (number, question) in enumerate(folder.questions.items()):
             self.progress(f'graded {done} of {count} answers', done / count)
-            if number in kept:
-                continue
             said = answers.get(number)
+            # A verdict on another answer says nothing about this one.
+            if {'question': question, 'answer': said}.items() <= kept.get(number, {}).items():
+                continue
             if said is None:
                 kept[number] = {'result': WRONG, 'justification': 'No answer available.'}
             else:
