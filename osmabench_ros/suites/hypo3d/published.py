@@ -213,7 +213,7 @@ class HypotheticalAnswer:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What is asked, and where."""
+        """The question: scene, change, text and types."""
         return self.scene, self.change, self.question, self.question_types
 
 
