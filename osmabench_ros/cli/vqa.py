@@ -181,6 +181,7 @@ def report(
             scores = stages.report(place, questioned_map(place), compat=compat)
         scenes[place.scene][place] = scores
     for compared in scenes.values():
+        stages.check_same_questions(list(compared))
         common = common_accuracies(compared)
         for place, scores in compared.items():
             if len(runs) > 1:

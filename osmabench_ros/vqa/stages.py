@@ -368,6 +368,16 @@ def report(run: RunFolder, asked: QuestionedMap, *, compat: bool = False) -> lis
     return found
 
 
+def check_same_questions(runs: Sequence[RunFolder]) -> None:
+    """Raise QuestionError if runs in one scene were asked different questions."""
+    for other in runs[1:]:
+        if other.questions() != runs[0].questions():
+            raise QuestionError(
+                f'{runs[0].directory} and {other.directory} cannot be compared: they were asked '
+                'different questions; report each by itself'
+            )
+
+
 def stage_summaries(run: RunFolder) -> dict[str, Any]:
     """Return who answered and judged, with which prompts, and what did not fit, by stage."""
     return {

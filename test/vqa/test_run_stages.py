@@ -18,7 +18,7 @@ from support.world.graphs import as_map, ground_truth_of, living_room, vocabular
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
-from osmabench_ros.errors import IncompleteError, OsmabenchError
+from osmabench_ros.errors import IncompleteError, OsmabenchError, QuestionError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.language.client import RetryPolicy
 from osmabench_ros.language.embedding import SentenceEmbedder
@@ -129,6 +129,10 @@ def test_several_runs_are_compared_over_what_all_their_maps_can_serve(run_direct
     shares = (1.0, own['value'])
     assert lines == [f'accuracy_of_common: {100 * v:.1f} %, n = {own["n"]}' for v in shares]
     assert own['n'] < 60
+    judged(bare, 60, '--seed', 4)
+    refused = CliRunner().invoke(app, ['vqa', 'report', str(run_directory), str(bare)])
+    assert isinstance(refused.exception, QuestionError)
+    assert 'asked different questions' in str(refused.exception)
 
 
 def captioned(node):
