@@ -58,7 +58,7 @@ class Views:
             pose = asked.place.camera(turn * math.pi / 2)
             ways = CAMERA.rays().reshape(-1, 3) @ pose.rotation.T.astype(np.float32)
             origins = np.tile(pose.translation.astype(np.float32), (len(ways), 1))
-            found.append(self.rays.first_hits(origins, ways)[1])
+            found.append(self.rays.find_first_hits(origins, ways)[1])
             counter = np.degrees(np.arctan2(ways[:, 1], ways[:, 0])) - asked.place.ahead_deg
             bearings.append(-counter % 360)
         return np.stack(found), np.stack(bearings)

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import shutil
-import sys
-import textwrap
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -227,33 +223,3 @@ def choose(name: str, among: Collection[str], kind: type[Exception], problem: st
     if name not in among:
         raise kind(f'{problem}. {suggestion(name, among)}')
     return name
-
-
-def show_warnings_as_lines() -> None:
-    """Show each `OsmabenchWarning` as one line on stderr, without its place in the code.
-
-    A terminal gets it in lines of its width, broken between words.
-    """
-    usual = warnings.formatwarning
-
-    def formatted(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        line: str | None = None,
-    ) -> str:
-        if issubclass(category, OsmabenchWarning):
-            return format_warning(str(message))
-        return usual(message, category, filename, lineno, line)
-
-    warnings.formatwarning = formatted
-
-
-def format_warning(message: str) -> str:
-    """Return the lines of a warning for stderr, broken between words for a terminal."""
-    text = make_printable(f'warning: {message}')
-    if sys.stderr.isatty():
-        width = shutil.get_terminal_size().columns
-        text = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
-    return f'{text}\n'

@@ -25,7 +25,8 @@ def test_a_message_cannot_steer_the_terminal_or_fill_it() -> None:
 def test_a_warning_cannot_steer_the_terminal() -> None:
     code = (
         'import warnings\n'
-        'from osmabench_ros.errors import OsmabenchWarning, show_warnings_as_lines\n'
+        'from osmabench_ros.base.log import show_warnings_as_lines\n'
+        'from osmabench_ros.errors import OsmabenchWarning\n'
         'show_warnings_as_lines()\n'
         'warnings.warn("file \\x1b[2J.png", OsmabenchWarning)\n'
     )
@@ -57,7 +58,8 @@ def test_a_terminal_gets_warnings_broken_between_words() -> None:
     words = [f'word_{number:02d}' for number in range(30)]
     code = (
         'import warnings\n'
-        'from osmabench_ros.errors import OsmabenchWarning, show_warnings_as_lines\n'
+        'from osmabench_ros.base.log import show_warnings_as_lines\n'
+        'from osmabench_ros.errors import OsmabenchWarning\n'
         'show_warnings_as_lines()\n'
         f'warnings.warn("{" ".join(words)}", OsmabenchWarning)\n'
     )

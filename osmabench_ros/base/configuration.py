@@ -45,10 +45,8 @@ def shared_path(*parts: str) -> Path:
         path = share.joinpath(*parts)
         if path.exists():
             return path
-    raise ConfigError(
-        f'{"/".join(parts)} is in none of the places it is looked for: '
-        f'{", ".join(str(share) for share in share_directories())}; reinstall the package'
-    )
+    places = ', '.join(map(str, share_directories()))
+    raise ConfigError(f'{"/".join(parts)} is in none of {places}; reinstall the package')
 
 
 def described_names(*folder: str) -> list[str]:

@@ -67,9 +67,8 @@ def read_xml(path: Path | str, error: type[OsmabenchError]) -> Element:
     try:
         root: Element = fromstring(_read_bytes(path, error), forbid_dtd=True)
     except DefusedXmlException as fault:
-        raise error(
-            f'{path} declares a document type, where XML entities are defined; remove it'
-        ) from fault
+        what = 'declares a document type, where XML entities are defined'
+        raise error(f'{path} {what}; remove it') from fault
     except (ParseError, ValueError, LookupError) as fault:  # also of encodings
         raise error(f'{path} is not valid XML: {fault}') from fault
     return root
@@ -112,9 +111,8 @@ def parse_yaml(text: str | bytes, source: Path | str, error: type[OsmabenchError
         raise error(f'{source}{place}: {reason}') from fault
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as fault:
         # Conversions of values, such as dates, raise most of these.
-        raise error(
-            f'{source}: holds a malformed value: {" ".join(str(fault).split())}'
-        ) from fault
+        text = ' '.join(str(fault).split())
+        raise error(f'{source}: holds a malformed value: {text}') from fault
 
 
 def parse_mapping(text: str, source: str, error: type[OsmabenchError]) -> dict[str, Any]:

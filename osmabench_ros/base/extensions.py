@@ -43,10 +43,8 @@ def load_extension(group: str, name: str) -> Any:
     try:
         return registered[name].load()
     except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f'{kind} "{name}" cannot be imported from "{registered[name].value}": {error}; '
-            'reinstall the package that provides it'
-        ) from error
+        problem = f'{kind} "{name}" cannot be imported from "{registered[name].value}"'
+        raise ConfigError(f'{problem}: {error}; reinstall its package') from error
 
 
 def _registered(group: str) -> Mapping[str, EntryPoint]:

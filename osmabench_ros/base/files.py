@@ -21,7 +21,6 @@ import secrets
 import shutil
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
@@ -159,7 +158,7 @@ def discard(path: Path) -> None:
                 path.rename(draft / path.name)
 
 
-@contextmanager
+@contextlib.contextmanager
 def draft_in(folder: Path) -> Iterator[Path]:
     """Yield an empty folder below an existing one; it is deleted with its content afterwards.
 
@@ -218,7 +217,7 @@ def _refuse_links(path: Path) -> None:
             )
 
 
-@contextmanager
+@contextlib.contextmanager
 def wrap_os_errors(path: Path, what: str = 'cannot write') -> Iterator[None]:
     """Turn an OSError of the block into a RunError that names path, reason and remedy."""
     try:
@@ -241,7 +240,7 @@ def write_text(path: Path, text: str) -> None:
         draft.write_text(text, encoding='utf-8')
 
 
-@contextmanager
+@contextlib.contextmanager
 def atomic_write(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Yield a temporary path that becomes `path` on success; RunError as `check_file`."""
     path = absolute(path)
@@ -262,7 +261,7 @@ def read_json(path: Path) -> Any:
     return documents.read_json(path, RunError)
 
 
-@contextmanager
+@contextlib.contextmanager
 def atomic_directory(path: Path, existing: Existing = Existing.REFUSE) -> Iterator[Path]:
     """Yield a temporary folder that becomes the content of `path` if the block succeeds.
 

@@ -97,18 +97,15 @@ def pixels_of(message: Any, encodings: Sequence[str] = tuple(PIXEL_TYPES)) -> ND
     `encodings`, or the size of its data contradicts its header.
     """
     if message.encoding not in encodings:
-        raise ValueError(
-            f'encoding "{message.encoding[:40]}" is not supported; '
-            f'publish one of {", ".join(encodings)}'
-        )
+        known = ', '.join(encodings)
+        raise ValueError(f'encoding "{message.encoding[:40]}" is not supported; publish {known}')
     dtype, channels = PIXEL_TYPES[message.encoding]
     row = message.width * channels * dtype.itemsize
     filled = message.height > 0 and 0 < row <= message.step
     if not filled or len(message.data) != message.step * message.height:
-        raise ValueError(
-            f'{len(message.data)} bytes with a step of {message.step} do not '
-            f'make {message.width} x {message.height} pixels of {message.encoding}'
-        )
+        size = f'{message.width} x {message.height} pixels of {message.encoding}'
+        data = f'{len(message.data)} bytes with a step of {message.step}'
+        raise ValueError(f'{data} do not make {size}')
     rows = np.frombuffer(message.data, np.uint8).reshape(message.height, message.step)
     stored = dtype.newbyteorder('>' if message.is_bigendian else '<')
     # Those of a bag can be read-only and out of line; then, and only then, they are copied.

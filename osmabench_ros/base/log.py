@@ -1,4 +1,4 @@
-"""Messages of a command: how many the terminal shows, and the log of a matrix.
+"""Messages of a command: how the terminal shows them and how many, and the log of a matrix.
 
 Steps are INFO where no bar shows them and DEBUG below a bar; details are DEBUG.
 """
@@ -6,12 +6,41 @@ Steps are INFO where no bar shows them and DEBUG below a bar; details are DEBUG.
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
+import textwrap
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from osmabench_ros.errors import OsmabenchError, format_warning, make_printable
+from osmabench_ros.errors import OsmabenchError, OsmabenchWarning, make_printable
+
+
+def show_warnings_as_lines() -> None:
+    """Show each `OsmabenchWarning` as one line on stderr, without its place in the code.
+
+    A terminal gets it in lines of its width, broken between words.
+    """
+    usual = warnings.formatwarning
+
+    def format_any(message: Warning | str, category: type[Warning], *place: Any) -> str:
+        if issubclass(category, OsmabenchWarning):
+            return format_warning(str(message))
+        return usual(message, category, *place)
+
+    warnings.formatwarning = format_any  # type: ignore[assignment]
+
+
+def format_warning(message: str) -> str:
+    """Return the lines of a warning for stderr, broken between words for a terminal."""
+    text = make_printable(f'warning: {message}')
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        text = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+    return f'{text}\n'
+
 
 LOG = logging.getLogger('osmabench_ros')
 LOG_FILE = 'osmabench.log'

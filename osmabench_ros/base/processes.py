@@ -14,7 +14,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -223,7 +222,7 @@ def end_processes(
         _, alive = psutil.wait_procs(alive, timeout=grace_s)
 
 
-@contextmanager
+@contextlib.contextmanager
 def signals_held() -> Iterator[None]:
     """Delay SIGINT and SIGTERM until after the block, so that no started process is lost."""
     if threading.current_thread() is not threading.main_thread():
@@ -256,7 +255,7 @@ def _guard(group: int) -> subprocess.Popen[bytes]:
     )
 
 
-@contextmanager
+@contextlib.contextmanager
 def without_garbage_collection() -> Iterator[None]:
     """Look for no cycles: among a million records there are none, and looking takes a sixth."""
     was_on = gc.isenabled()

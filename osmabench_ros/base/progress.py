@@ -90,16 +90,8 @@ def shown_progress() -> Iterator[Progress]:
 
     The bar has its own line, above the texts. Without a bar the steps are lines on stderr.
     """
+    from rich import progress as bar
     from rich.console import Console, RenderableType
-    from rich.progress import (
-        BarColumn,
-        SpinnerColumn,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.progress import Progress as Bars
     from rich.text import Text
 
     if not LOG.handlers:
@@ -122,7 +114,7 @@ def shown_progress() -> Iterator[Progress]:
 
     notices: list[str] = []
 
-    class BarOverLines(Bars):
+    class BarOverLines(bar.Progress):
         def get_renderables(self) -> Iterable[RenderableType]:
             yield self.make_tasks_table(self.tasks)
             for line in self.tasks[0].description.splitlines() if self.tasks else ():
@@ -130,12 +122,12 @@ def shown_progress() -> Iterator[Progress]:
             yield from map(Text, notices)
 
     with BarOverLines(
-        SpinnerColumn(),
-        BarColumn(bar_width=None),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn('left'),
-        TimeRemainingColumn(),
+        bar.SpinnerColumn(),
+        bar.BarColumn(bar_width=None),
+        bar.TaskProgressColumn(),
+        bar.TimeElapsedColumn(),
+        bar.TextColumn('left'),
+        bar.TimeRemainingColumn(),
         console=console,
         expand=True,
         transient=True,

@@ -43,10 +43,8 @@ def check_free_memory(path: Path | str, size: int) -> None:
 
     free = psutil.virtual_memory().available
     if size > free:
-        raise LimitError(
-            f'{path} needs {size / 2**30:.1f} GiB of memory, and {free / 2**30:.1f} GiB are '
-            'free; use a machine with more memory'
-        )
+        needed, left = (f'{count / 2**30:.1f} GiB' for count in (size, free))
+        raise LimitError(f'{path} needs {needed} of memory, and {left} are free')
 
 
 @contextmanager
@@ -98,10 +96,8 @@ def read_npy(path: Path | str, error: type[OsmabenchError]) -> NDArray[Any]:
                 raise ValueError('it is not an array of numbers')
             return np.array(mapped, mapped.dtype.newbyteorder('='))
         except Exception as fault:  # NumPy parses the header with ast, which raises many kinds
-            raise error(
-                f'{path} cannot be read as .npy: {fault!s:.300}; save it again as an '
-                'array of numbers'
-            ) from fault
+            what = f'{path} cannot be read as .npy: {fault!s:.300}'
+            raise error(f'{what}; save it again as an array of numbers') from fault
 
 
 def read_npz(

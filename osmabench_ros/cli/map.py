@@ -28,9 +28,9 @@ Directory = Annotated[Path, Argument(help='Folder with map.json.')]
 @app.command()
 def check(directory: Directory) -> None:
     """List the errors of a map with their places; exit code 1 if there is one."""
-    from osmabench_ros.maps.storage import faults_of_directory
+    from osmabench_ros.maps.storage import check_directory
 
-    faults = faults_of_directory(directory)
+    faults = check_directory(directory)
     for fault in faults:
         typer.echo(str(fault))
     if faults:
@@ -57,12 +57,12 @@ def methods(
     """List the methods with importable maps, or describe the files of one."""
     import inspect
 
-    from osmabench_ros.maps.importer import find_importer, importer_names
+    from osmabench_ros.maps.importer import find_importer, list_importers
 
     if method:
         typer.echo(inspect.getdoc(find_importer(method)) or f'{method} has no description')
         return
-    for name in importer_names():
+    for name in list_importers():
         described = (inspect.getdoc(find_importer(name)) or '').partition('\n')[0]
         typer.echo(f'{name:16}{described}')
     typer.echo('\n`osmabench map methods METHOD` says which files of a method are read.')
@@ -91,7 +91,7 @@ def import_(
     feature_pretrained: Annotated[str, Option(help='Weights of that encoder.')] = '',
 ) -> None:
     """Convert the output of a mapping method into a semantic map."""
-    from osmabench_ros.maps.export import contents_of
+    from osmabench_ros.maps.export import describe_contents
     from osmabench_ros.maps.importer import ImportOptions, World, import_map
     from osmabench_ros.maps.importers.pointcloud import read_label_set
     from osmabench_ros.maps.storage import write_map
@@ -112,7 +112,7 @@ def import_(
     )
     made = import_map(method, path, chosen)
     write_map(made, out)
-    typer.echo(f'wrote {out}: {contents_of(made)}')
+    typer.echo(f'wrote {out}: {describe_contents(made)}')
 
 
 def _read_pose(path: Path) -> Pose:
@@ -144,7 +144,7 @@ def label(
     The text features come from a file, from open_clip or the bundled sentence embedder if the
     map's features are of their making, or, with --captions, from the sentence embedder.
     """
-    from osmabench_ros.maps.export import contents_of
+    from osmabench_ros.maps.export import describe_contents
     from osmabench_ros.maps.importers.pointcloud import read_label_set
     from osmabench_ros.maps.labelling import label_by_features, read_text_features
     from osmabench_ros.maps.storage import read_map, write_map
@@ -162,7 +162,7 @@ def label(
         made, encoder = label_map(semantic_map, classes, space=space, by_captions=captions)
     write_map(made, out)
     by = f', labelled by {encoder or text_features}'
-    typer.echo(f'wrote {out}: {contents_of(made)}{by}')
+    typer.echo(f'wrote {out}: {describe_contents(made)}{by}')
 
 
 @app.command()

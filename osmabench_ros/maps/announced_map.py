@@ -51,8 +51,9 @@ class MapArrival:
         if self.waited_s > self._stall_s:
             message = self.message
             raise ContractError(
-                f'topic "{SEMANTIC_MAP_CHUNK}": {missing} of the {message.chunk_count} chunks of '
-                f'{message.participant} did not come; no new one for {self._stall_s:g} s'
+                f'topic "{SEMANTIC_MAP_CHUNK}": {missing} of the {message.chunk_count} chunks did '
+                f'not come of the map that {message.participant} announced; no new one for '
+                f'{self._stall_s:g} s'
             )
 
 
@@ -147,8 +148,8 @@ class MapAssembler:
         if message is not None and message.digest == chunk.digest:
             held = sum(map(len, parts.values()))
             if chunk.count != message.chunk_count or held > message.payload_size:
-                told = f'{message.payload_size} bytes in {message.chunk_count} chunks'
-                raise ContractError(f'{where}: {what} does not fit the announced {told}')
+                told = f'the map that {message.participant} announced'
+                raise ContractError(f'{where}: {what} does not fit {told}')
             return self._complete()
         self._unannounced_bytes += size if is_new else 0
         self._unannounced_chunks += is_new
@@ -177,7 +178,7 @@ class MapAssembler:
 NO_PARENT = 0
 
 
-def node_from_message(message: Any, topic: str) -> SceneNode:
+def convert_node(message: Any, topic: str) -> SceneNode:
     """Return the node of an untrusted message, checked."""
     low, high = message.box_min, message.box_max
     size = message.oriented_box_size
@@ -207,12 +208,12 @@ def node_from_message(message: Any, topic: str) -> SceneNode:
     )
 
 
-def graph_from_message(message: Any, topic: str) -> SceneGraph:
+def convert_graph(message: Any, topic: str) -> SceneGraph:
     """Return the scene graph of a message; ContractError names the node that is malformed."""
     nodes = []
     for item in message.objects:
         try:
-            nodes.append(node_from_message(item, topic))
+            nodes.append(convert_node(item, topic))
         except (ValueError, ContractError) as error:
             raise ContractError(f'topic "{topic}": object {item.id}: {error}') from error
     edges = tuple(
@@ -249,7 +250,7 @@ def announced_map(
         if payload:
             semantic_map = unpack_map(payload)
         else:
-            semantic_map = map_of_graph(message, graph_from_message(message.graph, topic), options)
+            semantic_map = map_of_graph(message, convert_graph(message.graph, topic), options)
         _check_frame(semantic_map.header.frame_id, world_frame)
         dense = semantic_map.dense
         if agreed is not None and dense is not None and dense.labels is not None:
@@ -268,8 +269,8 @@ def map_of_graph(message: Any, graph: SceneGraph, options: TopicOptions) -> Sema
         options.label_set.check(np.array(ids), 'objects')
     elif set(ids) != {UNLABELLED}:
         raise ContractError(
-            'objects have class ids of unknown meaning; publish label_info, or give --labels to '
-            'bag evaluate'
+            'objects have class ids, but no node published label_info; publish it, or give '
+            '--labels to bag evaluate'
         )
     header = options.header(message.header)
     method = message.method or options.method or message.participant or 'unknown'

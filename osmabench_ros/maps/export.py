@@ -46,7 +46,7 @@ def summary_of(semantic_map: SemanticMap) -> list[tuple[str, str]]:
     return rows
 
 
-def contents_of(semantic_map: SemanticMap) -> str:
+def describe_contents(semantic_map: SemanticMap) -> str:
     """Return one line with the content and the extent of a map, which shows wrong axes."""
     graph, dense = semantic_map.graph, semantic_map.dense
     parts = [f'{len(graph.nodes)} nodes', f'{len(graph.edges)} edges']
@@ -100,7 +100,7 @@ class Holdings:
     instances: bool
 
 
-def holdings(semantic_map: SemanticMap) -> Holdings:
+def list_holdings(semantic_map: SemanticMap) -> Holdings:
     """Return the content of a map."""
     graph, dense = semantic_map.graph, semantic_map.dense
     things = {node.id: node for node in graph.nodes if node.kind in THINGS}

@@ -66,7 +66,7 @@ class MapImporter(Protocol):
         """Read a method's output at `path`; a MapError names the expected files."""
 
 
-def importer_names() -> list[str]:
+def list_importers() -> list[str]:
     """Return the names of all importers that are installed, in alphabetical order."""
     return extension_names(MAP_IMPORTERS)
 

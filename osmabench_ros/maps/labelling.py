@@ -45,7 +45,7 @@ def average_text_features(features: NDArray[np.floating]) -> NDArray[np.float32]
     """
     if features.ndim != 3 or not features.shape[0]:
         raise MapError(f'text features are {features.shape}; (templates, classes, D) is needed')
-    return _normalise(_normalise(features).mean(axis=0)).astype(np.float32)
+    return _normalize(_normalize(features).mean(axis=0)).astype(np.float32)
 
 
 def read_text_features(path: Path, label_set: LabelSet) -> NDArray[np.float32]:
@@ -73,7 +73,7 @@ def label_by_features(
     label set; a point without takes the label of its node, and is unlabelled without one. Raises
     MapError if the feature space is missing, or the shapes do not fit.
     """
-    chosen = space_to_label_by(semantic_map, space)
+    chosen = choose_space(semantic_map, space)
     text = _check_text(text_features, chosen, label_set)
     classes, cosines = _rank(chosen.vectors, text, min(top_k, len(text)))
     nodes = tuple(
@@ -90,7 +90,7 @@ def label_by_features(
     )
 
 
-def space_to_label_by(semantic_map: SemanticMap, name: str = '') -> FeatureSpace:
+def choose_space(semantic_map: SemanticMap, name: str = '') -> FeatureSpace:
     """Return the named space, else the points', else a comparable one; MapError if none."""
     spaces = semantic_map.feature_spaces
     method = semantic_map.header.provenance.method
@@ -108,7 +108,7 @@ def space_to_label_by(semantic_map: SemanticMap, name: str = '') -> FeatureSpace
     return candidates[0]
 
 
-def _normalise(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+def _normalize(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     length = np.linalg.norm(vectors.astype(np.float64), axis=-1, keepdims=True)
     if not (np.isfinite(length).all() and (length > 0).all()):
         raise MapError('a text feature is zero, NaN or infinite')
@@ -121,10 +121,10 @@ def _check_text(
     wanted = (len(label_set.classes), space.vectors.shape[1])
     if text_features.shape != wanted or not wanted[0]:
         raise MapError(
-            f'text features are {text_features.shape}, {wanted} is needed: a row for each class '
-            f'of "{label_set.name}", by {space.model} {space.pretrained}'
+            f'text features are {text_features.shape}, {wanted} is needed: a row for each class, '
+            f'from the encoder of "{space.name}" ({space.model} {space.pretrained})'
         )
-    return _normalise(text_features).astype(np.float32)
+    return _normalize(text_features).astype(np.float32)
 
 
 def _rank(

@@ -22,14 +22,14 @@ from osmabench_ros.errors import (
 from osmabench_ros.maps.announced_map import (
     MapAssembler,
     announced_map,
-    graph_from_message,
+    convert_graph,
     map_of_graph,
 )
 from osmabench_ros.maps.importer import ImportOptions, TopicOptions
 from osmabench_ros.maps.importers.hydra import METHOD, import_payload
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.standard_messages import (
-    graph_of_markers,
+    convert_markers,
     map_of_detections,
     map_of_point_cloud,
 )
@@ -65,7 +65,7 @@ MapReader = Callable[[Any, str, TopicOptions], SemanticMap]
 
 
 def _read_markers(message: Any, topic: str, options: TopicOptions) -> SemanticMap:
-    graph = graph_of_markers(message.markers, topic, options.label_set)
+    graph = convert_markers(message.markers, topic, options.label_set)
     if not message.markers:
         raise ContractError(f'topic "{topic}": the message has no markers')
     header = options.header(message.markers[-1].header)
@@ -93,13 +93,13 @@ MapType = Literal[
 _VIEWS = ('_points', '_markers', '_detections')
 
 
-def frame_id_of(message: Any) -> str:
+def get_frame_id(message: Any) -> str:
     """Return the frame of a message that `READERS` has a reader for, '' if it names none."""
-    header = header_of(message)
+    header = get_header(message)
     return '' if header is None else str(header.frame_id).lstrip('/')
 
 
-def header_of(message: Any) -> Any | None:
+def get_header(message: Any) -> Any | None:
     """Return the header of a message that `READERS` has a reader for; of its last marker."""
     owner = message if hasattr(message, 'header') else next(reversed(message.markers), None)
     return None if owner is None else owner.header
@@ -129,7 +129,7 @@ def _find_named(types: Mapping[str, str], wanted: str) -> str:
     choose(topic, types, ConfigError, f'the bag has no messages on "{topic}"')
     if types[topic] not in MAP_TYPES:
         known = ', '.join(MAP_TYPES)
-        raise ConfigError(f'topic "{topic}" holds {types[topic]}, and maps are in {known}')
+        raise ConfigError(f'topic "{topic}" holds {types[topic]}, which is not a map ({known})')
     return topic
 
 
@@ -219,7 +219,7 @@ def _assemble(bag: Bag, topic: str, options: TopicOptions, stop_ns: int | None) 
 
 def _build_graph_map(announced: BagMessage, options: TopicOptions, lack: str) -> RecordedMap:
     message = announced.deserialise()
-    graph = graph_from_message(message.graph, announced.topic)
+    graph = convert_graph(message.graph, announced.topic)
     known = options.label_set
     nodes = []
     for node in graph.nodes:  # class ids go with the label set of the points

@@ -21,8 +21,8 @@ from osmabench_ros.maps.importers.pointcloud import (
     LABEL_COLUMNS,
     check_ids,
     find_column,
+    make_instance_nodes,
     mark_unlabelled,
-    nodes_of_instances,
 )
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet, normalised_name
@@ -44,7 +44,7 @@ class PointFieldLayout:
     count: int = 1
 
 
-def records_of(dense: DenseMap) -> NDArray[Any]:
+def make_records(dense: DenseMap) -> NDArray[Any]:
     """Return one record per point: x, y, z, and rgb, label, instance if the map has them.
 
     Records (N,) are little-endian and packed. `rgb` is a float with the bits 0x00RRGGBB, as PCL
@@ -60,7 +60,7 @@ def records_of(dense: DenseMap) -> NDArray[Any]:
     return make_rows(columns)
 
 
-def fields_of(records: NDArray[Any]) -> tuple[PointFieldLayout, ...]:
+def list_fields(records: NDArray[Any]) -> tuple[PointFieldLayout, ...]:
     """Return the fields of records for the message."""
     fields: Mapping[str, Any] = records.dtype.fields or {}
     return tuple(
@@ -69,7 +69,7 @@ def fields_of(records: NDArray[Any]) -> tuple[PointFieldLayout, ...]:
     )
 
 
-def records_of_message(message: Any) -> NDArray[Any]:
+def read_records(message: Any) -> NDArray[Any]:
     """Return the records (height * width,) of a sensor_msgs/PointCloud2; may raise ContractError.
 
     The message may be any object with its fields.
@@ -101,7 +101,7 @@ def records_of_message(message: Any) -> NDArray[Any]:
     return np.ascontiguousarray(rows).reshape(-1).view(np.dtype(layout))
 
 
-def dense_of_records(records: NDArray[Any]) -> tuple[DenseMap, int]:
+def convert_records(records: NDArray[Any]) -> tuple[DenseMap, int]:
     """Return the finite points of records, and the number of dropped ones."""
     columns = {name: records[name] for name in records.dtype.names or ()}
     if not {'x', 'y', 'z'} <= columns.keys():
@@ -141,7 +141,7 @@ class Detection:
     id: str = ''
 
 
-def nodes_of_detections(
+def convert_detections(
     detections: Sequence[Detection], label_set: LabelSet | None = None
 ) -> tuple[SceneNode, ...]:
     """Return one node a detection, labels best first; ValueError names a bad size.
@@ -168,7 +168,7 @@ def nodes_of_detections(
     return tuple(nodes)
 
 
-def detection_of_node(node: SceneNode) -> Detection | None:
+def make_detection(node: SceneNode) -> Detection | None:
     """Return a node as a box with hypotheses by class name, None if it has no box."""
     box = node.oriented_box
     if box is None and node.box is not None:
@@ -219,7 +219,7 @@ def map_of_detections(message: Any, topic: str, options: TopicOptions) -> Semant
             raise ContractError(f'topic "{topic}": detection {index} is {frames}')
         detections.append(_read_detection(item, where))
     with errors_as(ContractError, f'topic "{topic}"', ValueError):
-        nodes = nodes_of_detections(detections, options.label_set)
+        nodes = convert_detections(detections, options.label_set)
     header = options.header(message.header)
     return SemanticMap(header, SceneGraph(nodes, (), header.frame_id), label_set=options.label_set)
 
@@ -249,7 +249,7 @@ def map_of_point_cloud(message: Any, topic: str, options: TopicOptions) -> Seman
     broken, or a label is not in the label set.
     """
     with errors_as(ContractError, f'topic "{topic}"', ContractError, MapError):
-        dense, dropped = dense_of_records(records_of_message(message))
+        dense, dropped = convert_records(read_records(message))
     label_set = options.label_set
     if dense.labels is not None:
         labels = mark_unlabelled(dense.labels, label_set)
@@ -263,7 +263,7 @@ def map_of_point_cloud(message: Any, topic: str, options: TopicOptions) -> Seman
         dense = replace(dense, labels=labels)
     header = options.header(message.header)
     extras = {'points_dropped_because_not_finite': dropped} if dropped else {}
-    graph = SceneGraph(nodes_of_instances(dense, label_set), (), header.frame_id)
+    graph = SceneGraph(make_instance_nodes(dense, label_set), (), header.frame_id)
     return SemanticMap(header, graph, dense, label_set, extras=extras)
 
 
@@ -282,7 +282,7 @@ _ADD, _DELETE, _DELETE_ALL = 0, 2, 3
 _AT_CENTER_M = 0.01
 
 
-def graph_of_markers(
+def convert_markers(
     markers: Iterable[Any], topic: str, label_set: LabelSet | None = None
 ) -> SceneGraph:
     """Return the scene graph of markers; later ones replace or delete earlier ones.

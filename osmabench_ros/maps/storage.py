@@ -61,7 +61,7 @@ class Fault:
         return ': '.join(part for part in (self.file, self.place, self.message) if part)
 
 
-def faults_of_content(raw: RawMap) -> Iterator[Fault]:
+def check_content(raw: RawMap) -> Iterator[Fault]:
     """Yield the errors of a map if map.json has the right form.
 
     Arrays are compared with other files only if all of them are there and have the right form.
@@ -247,7 +247,7 @@ MAX_SHOWN = 10
 _UNWRITABLE = 'the map cannot be written'
 
 
-def faults_of_directory(directory: Path) -> list[Fault]:
+def check_directory(directory: Path) -> list[Fault]:
     """Return the errors of a map directory; an empty list means that `read_map` accepts it."""
     return _load_raw(directory)[1]
 
@@ -282,7 +282,7 @@ def _load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
         read(EXTRAS, _read_extras, is_needed=False) or {},
         read(TRAJECTORY, read_tum, is_needed=False),
     )
-    return raw, faults or list(faults_of_content(raw))
+    return raw, faults or list(check_content(raw))
 
 
 @contextmanager
@@ -358,7 +358,7 @@ def make_files(
         document, faults = _parse(text)
         _refuse(faults, _UNWRITABLE)
         assert document is not None
-        _refuse(list(faults_of_content(replace(raw, document=document))), _UNWRITABLE)
+        _refuse(list(check_content(replace(raw, document=document))), _UNWRITABLE)
     yield DOCUMENT, text
     cloud = {column.name: raw.arrays[column] for column in raw.arrays if column.name}
     if cloud:
@@ -441,7 +441,7 @@ class SnapshotFolder:
         return True
 
 
-def snapshots_in(directory: Path) -> list[Path]:
+def list_snapshots(directory: Path) -> list[Path]:
     """Return the folders of intermediate maps in the order of time; empty if there are none."""
     if not directory.is_dir():
         return []

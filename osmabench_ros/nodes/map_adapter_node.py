@@ -18,7 +18,7 @@ from osmabench_ros.errors import (
     ParticipantError,
 )
 from osmabench_ros.maps.importer import ImportOptions, TopicOptions, import_map
-from osmabench_ros.maps.map_kinds import READERS, frame_id_of, header_of
+from osmabench_ros.maps.map_kinds import READERS, get_frame_id, get_header
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState
 from osmabench_ros.nodes.stack_connection import (
@@ -242,7 +242,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
 
     def _on_map(self, message: Any) -> None:
         # Converting every update would slow the stack's own machine for nothing.
-        self.newest, header = message, header_of(message)
+        self.newest, header = message, get_header(message)
         stamp_ns = -1 if header is None else stamp_from_message(header.stamp)
         self._settling.message(stamp_ns, content_digest(message), self._steady.now_s())
 
@@ -283,7 +283,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
         if self._subscription is not None:
             self._subscription.look()
         if self.newest is not None:
-            self._trouble = self.frame.look(frame_id_of(self.newest) or topics.WORLD_FRAME)
+            self._trouble = self.frame.look(get_frame_id(self.newest) or topics.WORLD_FRAME)
         outcome = self._settling.outcome(now_s)
         if self._published or outcome is SettlingOutcome.CHANGES or not self._complete_map(now_s):
             return

@@ -16,7 +16,7 @@ from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers import pointcloud
-from osmabench_ros.maps.importers.source_files import points_and_colors
+from osmabench_ros.maps.importers.source_files import get_points_and_colors
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.geometry import occupied_voxels
 from osmabench_ros.runs.bag_content import REFERENCE_TOPICS, BagContent, bag_trajectory
@@ -97,11 +97,11 @@ def scene_reference(
 
 def cloud_reference(file: Path, label_set: LabelSet | None, directory: Path) -> Reference:
     """Make ground truth of a user's PLY or PCD, z up, metres, with labels of `label_set`."""
-    class_file = None if label_set is not None else pointcloud.class_file_beside(file)
+    class_file = None if label_set is not None else pointcloud.find_class_file(file)
     known = label_set if class_file is None else pointcloud.read_label_set(class_file)
     # The geometry can be compared without the meaning of the labels.
     if known is None:
-        points, _ = points_and_colors(pointcloud.read_columns(file), file)
+        points, _ = get_points_and_colors(pointcloud.read_columns(file), file)
         finite = np.isfinite(points).all(axis=1)
         dense, graph = DenseMap(np.asarray(points[finite], np.float32)), SceneGraph()
     else:

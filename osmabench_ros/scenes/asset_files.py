@@ -100,9 +100,8 @@ def locate_file_within(root: Path, name: str, base: Path, where: str) -> Path:
         raise SceneError(f'{where}: {path} does not exist; check the path that names it')
     if Path(name).is_absolute() or not leads_into([root], path):
         raise SceneError(
-            f'{where} names {name}, which is outside of {root}; put the file there and '
-            'name it by a relative path, or name the folder that a link leads to in '
-            f'{LINKED_FOLDERS}'
+            f'{where} names {name}, which is outside of {root}; put the file there, or name the '
+            f'folder that a link leads to in {LINKED_FOLDERS}'
         )
     return path
 

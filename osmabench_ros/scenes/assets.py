@@ -215,10 +215,8 @@ def _collect_geometries(path: Path, data: bytes, files: MeshFiles) -> list[tuple
         raise
     except Exception as error:  # trimesh raises whatever its parsers raise
         files.check()  # some broken textures only stop it
-        raise SceneError(
-            f'{path} cannot be read as a mesh ({type(error).__name__}: {error}); '
-            'check that it is complete, or export it again'
-        ) from error
+        what = f'{path} cannot be read as a mesh ({type(error).__name__}: {error})'
+        raise SceneError(f'{what}; export it again') from error
     files.check()
     return nodes
 

@@ -129,7 +129,7 @@ def find_collision(
         if _passes(probe, caster, other.box) or _passes(other, single, probe.box):
             return other
         solid = other.class_id != UNLABELLED and not is_structure(scene, other)
-        if (solid and _within(probe, other, caster)) or _within(other, probe, single):
+        if (solid and _is_within(probe, other, caster)) or _is_within(other, probe, single):
             return other
     return None
 
@@ -167,10 +167,10 @@ def _collect_edges(item: SceneObject) -> tuple[NDArray[np.float32], NDArray[np.f
     return ends[real, 0], along[real]
 
 
-def _within(inner: SceneObject, outer: SceneObject, caster: RayCaster) -> bool:
+def _is_within(inner: SceneObject, outer: SceneObject, caster: RayCaster) -> bool:
     """Return whether an object that passes no face of another is within its closed surface."""
     boxed = outer.box.contains(np.stack([inner.box.minimum, inner.box.maximum])).all()
-    return bool(boxed) and bool(caster.encloses(inner.world_vertices[:1])[0])
+    return bool(boxed) and bool(caster.find_enclosed(inner.world_vertices[:1])[0])
 
 
 LAMP_REACH_M = 0.1
@@ -220,7 +220,7 @@ class _Context:
         for key in touched:
             item = scene.by_instance[key]
             met = find_collision(scene, item, touched)
-            if met is not None and not self._met_before(item, met):
+            if met is not None and not self._is_old_collision(item, met):
                 raise SceneError(f'{self.where}: "{item.name}" would collide with "{met.name}"')
         left = [before.by_instance[key] for key in {*touched, *gone} & before.by_instance.keys()]
         resting = {
@@ -234,12 +234,10 @@ class _Context:
             needed = was.get(key, (0, 0))[0] if key in before.by_instance else 1
             if now.get(key, (0, 0))[0] < needed:
                 name = scene.by_instance[key].name
-                raise SceneError(
-                    f'{self.where}: "{name}" would float: nothing would hold it; choose another '
-                    'place, or move or remove it first'
-                )
+                remedy = 'choose another place, or move or remove it first'
+                raise SceneError(f'{self.where}: "{name}" would float; {remedy}')
 
-    def _met_before(self, item: SceneObject, met: SceneObject) -> bool:
+    def _is_old_collision(self, item: SceneObject, met: SceneObject) -> bool:
         """Return whether two objects collided before."""
         old = self.scene.by_instance.get(item.instance_id)
         if old is None or met.instance_id not in self.scene.by_instance:
@@ -247,7 +245,7 @@ class _Context:
         pair = replace(self.scene, objects=(old, self.scene.by_instance[met.instance_id]))
         return find_collision(pair, old, ()) is not None
 
-    def fresh_id(self) -> int:
+    def make_id(self) -> int:
         """Return an instance id that no object or room has."""
         rooms = [room.id for room in self.scene.rooms]
         return 1 + max([item.instance_id for item in self.scene.objects] + rooms)
@@ -258,7 +256,7 @@ class _Context:
             raise SceneError(f'{self.where}: there is an object "{name}" already; choose "name"')
         if change.file is None:
             like = self.find_movable(change.like)
-            return replace(like, instance_id=self.fresh_id(), name=name, room_id=None)
+            return replace(like, instance_id=self.make_id(), name=name, room_id=None)
         known = self.scene.label_set.by_name
         problem = f'{self.where}: the scene has no class "{change.label}"'
         choose(change.label, known, SceneError, problem)
@@ -266,7 +264,7 @@ class _Context:
         axes = get_axes(change.file)
         meshes, _ = center_meshes([map_linearly(mesh, axes) for mesh in loaded])
         class_id = self.scene.label_set.id_of(change.label)
-        item = SceneObject(self.fresh_id(), name, class_id, meshes)
+        item = SceneObject(self.make_id(), name, class_id, meshes)
         return replace(item, attributes=measure_sizes(item))
 
     def place(self, item: SceneObject, at: Iterable[float], turn_deg: float) -> SceneObject:
@@ -324,7 +322,7 @@ class Move(Strict):
     turn_deg: float = 0.0
 
     @model_validator(mode='after')
-    def _moves(self) -> Move:
+    def _check_moves(self) -> Move:
         if not any(self.offset_m) and not self.turn_deg:
             raise ValueError('say how it moves: give "offset_m" or "turn_deg"')
         return self
@@ -370,7 +368,7 @@ class New(Strict):
     label: str = ''
 
     @model_validator(mode='after')
-    def _one_source(self) -> New:
+    def _check_source(self) -> New:
         if bool(self.like) == (self.file is not None):
             raise ValueError('a new object needs either "like" or "file"')
         if self.file is not None and not self.label:
@@ -420,7 +418,7 @@ class Recolor(Strict):
     like: str = ''
 
     @model_validator(mode='after')
-    def _one_look(self) -> Recolor:
+    def _check_look(self) -> Recolor:
         if bool(self.like) == bool(self.color):
             raise ValueError('say how it looks: give "color" or "like"')
         if self.color:
@@ -471,9 +469,8 @@ class Swing(Strict):
             or size[2] < 0.5
         ):
             raise SceneError(
-                f'{at.where}: "{item.name}" is not a leaf of a door, and scenes keep no other '
-                'joints; choose an object of a class "... door" that is a thin upright slab, or '
-                'for joints of Habitat change initial_joint_pose in the data set'
+                f'{at.where}: "{item.name}" is not a leaf of a door: a thin upright slab of a '
+                'class "... door"; for joints of Habitat change initial_joint_pose'
             )
         wanted = 'open' if self.kind == 'open' else 'closed'
         if item.attributes.get('state') == wanted:
@@ -491,10 +488,8 @@ class Swing(Strict):
                 scene = _replace_object(at.scene, new)
                 if find_collision(scene, new, ()) is None:
                     return scene
-        raise SceneError(
-            f'{at.where}: "{item.name}" cannot turn by {self.angle_deg:g} degrees about either of '
-            'its edges without a collision; choose another "angle_deg"'
-        )
+        problem = f'cannot turn by {self.angle_deg:g} degrees without a collision'
+        raise SceneError(f'{at.where}: "{item.name}" {problem}; choose another "angle_deg"')
 
 
 class Switch(Strict):
@@ -548,7 +543,7 @@ Change = Annotated[
 ]
 
 
-def _of_file(given: Any) -> Any:
+def _read_file(given: Any) -> Any:
     if not isinstance(given, str):
         return given
     try:
@@ -557,7 +552,7 @@ def _of_file(given: Any) -> Any:
         raise ValueError(str(error)) from error
 
 
-Changes = Annotated[tuple[Change, ...], BeforeValidator(_of_file)]
+Changes = Annotated[tuple[Change, ...], BeforeValidator(_read_file)]
 """Changes one after another, or the path of a YAML file that lists them."""
 
 

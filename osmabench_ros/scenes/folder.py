@@ -192,10 +192,8 @@ def _group_objects(
         choices = {name for node in nodes for name in node.names if '/' not in name} or {
             name for node in nodes for name in node.names
         }
-        raise SceneError(
-            f'{path}: nodes: {mesh_path.name} has no triangles below a node "{empty[0]}". '
-            f'{suggestion(empty[0], choices)}'
-        )
+        problem = f'{mesh_path.name} has no triangles below a node "{empty[0]}"'
+        raise SceneError(f'{path}: nodes: {problem}. {suggestion(empty[0], choices)}')
     return _with_shared_instances(groups, path)
 
 
@@ -213,8 +211,7 @@ def _with_shared_instances(groups: dict[str, _Group], path: Path) -> dict[str, _
         if len(said) > 1:
             raise SceneError(
                 f'{path}: nodes: "{own}" and "{name}" have instance {one.instance} and are one '
-                f'object, but their classes are {" and ".join(sorted(said))}; give them one '
-                'class, or different instances'
+                f'object, but their classes are {" and ".join(sorted(said))}'
             )
         entry = one.model_copy(
             update={

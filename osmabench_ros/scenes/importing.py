@@ -92,18 +92,13 @@ def import_scene(
     load = WORLD_LOADERS.get(path.suffix.lower())
     if load is None:
         if world != DEFAULT_OPTIONS:
-            raise SceneError(
-                f'{source} is neither a mesh file nor a world of Gazebo or USD; options of '
-                'worlds are for those'
-            )
+            raise SceneError(f'{source} is neither a mesh file nor a world of Gazebo or USD')
         imported = load_scene(source, scene=scene, seed=seed)
     else:
         of_gazebo = world.models or world.textures or world.collada_up is not ColladaUp.VERSION
         if of_gazebo and load is not load_gazebo_world:
-            raise SceneError(
-                f'{source} is not a Gazebo world; --models, --textures and --collada-up are '
-                'for those'
-            )
+            options = '--models, --textures and --collada-up are for those'
+            raise SceneError(f'{source} is not a Gazebo world; {options}')
         if world.group_by_parent and load is not load_mesh_scene:
             raise SceneError(f'{source} is not a mesh file; --group-by is for the nodes of one')
         imported = load(path, world)

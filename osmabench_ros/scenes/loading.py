@@ -199,10 +199,7 @@ def _build_apartment(scene: str, seed: int) -> Scene:
     from osmabench_ros.scenes.apartment.generate import generate_apartment
 
     if scene not in ('', f'seed_{seed}'):
-        raise SceneError(
-            f'the apartment of seed {seed} is called "seed_{seed}", not "{scene}"; '
-            'leave the scene empty, or choose another seed'
-        )
+        raise SceneError(f'the apartment of seed {seed} is called "seed_{seed}", not "{scene}"')
     return generate_apartment(seed).scene
 
 

@@ -100,7 +100,7 @@ class MeshFiles:
             if path is not None:
                 self._contents[name] = self._read(name, path)
             elif self._textures.grey_if_missing and is_picture_name(name):
-                self._contents[name] = _grey()
+                self._contents[name] = _make_grey()
             else:
                 self.missing.append(name)
                 raise FileNotFoundError(f'{key} is not near {self._mesh}')
@@ -131,11 +131,11 @@ class MeshFiles:
     def check(self) -> None:
         """Raise a SceneError, with the name, for a texture that was missing or broken."""
         if gone := [name for name in self.missing if is_picture_name(name)]:
-            raise self.missing_texture(gone[0])
+            raise self.make_missing_error(gone[0])
         if self._faults:
             raise self._faults[0]
 
-    def missing_texture(self, name: str) -> MissingFileError:
+    def make_missing_error(self, name: str) -> MissingFileError:
         """Return the error of a texture that is nowhere."""
         return MissingFileError(
             f'{self._mesh} names the texture {name}, which is not near it; put it there, or take '
@@ -143,7 +143,7 @@ class MeshFiles:
         )
 
 
-def _grey() -> bytes:
+def _make_grey() -> bytes:
     """Return a picture in place of a missing one, as bright as a neutral material."""
     from PIL import Image
 
@@ -155,17 +155,17 @@ def _grey() -> bytes:
 def check_gltf(path: Path, data: bytes, files: MeshFiles) -> None:
     """Check nodes and images of a glTF file, and warn of images and skins that are not read."""
     try:
-        header, binary = _parts(data)
+        header, binary = _split_parts(data)
         _check_depth(header)
         _check_textures_of_materials(header)
-        images = list(_images(header, binary, files))
+        images = list(_read_images(header, binary, files))
         skinned = [
             str(node.get('name', number))
             for number, node in enumerate(header.get('nodes', ()))
             if 'skin' in node and 'mesh' in node
         ]
     except FileNotFoundError:
-        raise files.missing_texture(files.missing[-1]) from None
+        raise files.make_missing_error(files.missing[-1]) from None
     except Exception as error:  # anything may be anywhere in a damaged document
         raise SceneError(
             f'{path}: {type(error).__name__}: {error}; export the file again'
@@ -185,7 +185,7 @@ def check_gltf(path: Path, data: bytes, files: MeshFiles) -> None:
         )
 
 
-def _parts(data: bytes) -> tuple[dict[str, Any], bytes]:
+def _split_parts(data: bytes) -> tuple[dict[str, Any], bytes]:
     """Return the JSON of a glTF or GLB file, and the data that a GLB holds."""
     if data[:4] != b'glTF':
         check_characters(data, 'it', SceneError)
@@ -218,22 +218,22 @@ def _check_textures_of_materials(header: Mapping[str, Any]) -> None:
                     f'texture {number} names image {item["source"]} of {len(images)} (from 0 on)'
                 )
     for number, material in enumerate(header.get('materials', ())):
-        for index in _texture_indices(material):
+        for index in _find_texture_indices(material):
             if index not in range(len(textures)):
                 raise ValueError(
                     f'material {number} names texture {index} of {len(textures)} (from 0 on)'
                 )
 
 
-def _texture_indices(material: Mapping[str, Any]) -> Iterator[Any]:
+def _find_texture_indices(material: Mapping[str, Any]) -> Iterator[Any]:
     for key, value in material.items():
         if key.endswith('Texture'):
             yield value['index']
         elif isinstance(value, dict):
-            yield from _texture_indices(value)
+            yield from _find_texture_indices(value)
 
 
-def _images(
+def _read_images(
     header: Mapping[str, Any], binary: bytes, files: MeshFiles
 ) -> Iterator[tuple[str, bytes, str]]:
     """Yield the name, content and type of each image."""

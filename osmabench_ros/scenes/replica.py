@@ -131,10 +131,8 @@ def _read_semantic_mesh(
     faces = elements.get('face', {})
     polygons = next((faces[name] for name in _INDICES if name in faces), None)
     if polygons is None or 'object_id' not in faces:
-        raise SceneError(
-            f'{path}: faces must have a list vertex_indices, all of one length, and an object_id; '
-            'give the habitat/mesh_semantic.ply of Replica'
-        )
+        keys = 'a list vertex_indices, all of one length, and an object_id'
+        raise SceneError(f'{path}: faces must have {keys}, as in habitat/mesh_semantic.ply')
     owners, corners = faces['object_id'].astype(np.int64), polygons.shape[1]
     if not np.isfinite(points).all():
         raise SceneError(f'{path}: coordinates must be finite')

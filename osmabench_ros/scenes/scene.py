@@ -291,18 +291,14 @@ class Scene:
         ids = [item.instance_id for item in self.objects] + [room.id for room in self.rooms]
         twice = [str(item) for item, count in Counter(ids).items() if count > 1]
         if twice:
-            raise SceneError(
-                f'{where}: id {", ".join(twice)} occurs more than once among the instances and '
-                'rooms; give each a different one'
-            )
+            text = f'id {", ".join(twice)} occurs more than once'
+            raise SceneError(f'{where}: {text} among the instances and rooms')
         for item in self.objects:
             if item.instance_id < 1:
                 raise SceneError(f'{where}: object "{item.name}" has instance id < 1')
             if item.class_id != UNLABELLED and item.class_id not in self.label_set.by_id:
-                raise SceneError(
-                    f'{where}: object "{item.name}" has class id {item.class_id}, which has no '
-                    f'name in label set "{self.label_set.name}"'
-                )
+                text = f'class id {item.class_id}, which label set "{self.label_set.name}" lacks'
+                raise SceneError(f'{where}: object "{item.name}" has {text}')
 
     @cached_property
     def by_instance(self) -> Mapping[int, SceneObject]:

@@ -84,7 +84,7 @@ class Statement(Strict):
         return data
 
     @model_validator(mode='after')
-    def _as_many_as_it_takes(self) -> Statement:
+    def _check_count(self) -> Statement:
         if len(self.object) != self.relation.objects:
             raise ValueError(f'"{self.relation.value}" takes {self.relation.objects} "object"')
         return self
@@ -235,7 +235,7 @@ class _RoomView:
         others = [self.members(room.group(name)) for name in item.object]
         found = [node for node in self.members(wanted) if self._is_related(node, item, others)]
         if item.relation is SpecifiedRelation.AROUND and wanted.count > 1:
-            return len(found) >= wanted.count and _on_two_sides(found, others[0])
+            return len(found) >= wanted.count and _is_on_two_sides(found, others[0])
         return len(found) >= wanted.count
 
     def _is_related(
@@ -277,7 +277,7 @@ def _is_between(box: AxisAlignedBox, first: AxisAlignedBox, second: AxisAlignedB
     return 0.1 < share < 0.9 and aside_m <= width_m
 
 
-def _on_two_sides(found: Sequence[SceneNode], others: Sequence[SceneNode]) -> bool:
+def _is_on_two_sides(found: Sequence[SceneNode], others: Sequence[SceneNode]) -> bool:
     """Return whether objects are in two quadrants around one of some others."""
     for other in others:
         off = [node.known_box.center[:2] - other.known_box.center[:2] for node in found]

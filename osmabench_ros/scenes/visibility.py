@@ -88,7 +88,7 @@ class RayCaster:
         """Return distances (N,) to the first hit in lengths of the directions, else inf."""
         return np.asarray(self._cast(origins, directions)['t_hit'].numpy())
 
-    def first_hits(
+    def find_first_hits(
         self, origins: NDArray[np.float32], directions: NDArray[np.float32]
     ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
         """Return `distances` and the instances hit, both (N,); NO_INSTANCE where there is none."""
@@ -102,7 +102,7 @@ class RayCaster:
         rays = np.concatenate([origins, directions], axis=1).astype(np.float32)
         return self._scene.cast_rays(self._o3d.core.Tensor(rays))
 
-    def encloses(self, points: NDArray[np.float32]) -> NDArray[np.bool_]:
+    def find_enclosed(self, points: NDArray[np.float32]) -> NDArray[np.bool_]:
         """Return which points (N, 3) lie inside the surfaces, which should be closed."""
         inside = self._scene.compute_occupancy(self._o3d.core.Tensor(points), nsamples=3)
         return np.asarray(inside.numpy() > 0)

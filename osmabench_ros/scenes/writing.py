@@ -140,10 +140,8 @@ def write_habitat_dataset(scene: Scene, directory: Path, overwrite: bool = False
         If the folder is not ours.
     """
     if 0 in scene.label_set.by_id:
-        raise SceneError(
-            f'scene {scene.dataset}/{scene.name}: class "{scene.label_set.name_of(0)}" has id 0, '
-            'which means no class in Habitat; number the classes from 1'
-        )
+        where = f'scene {scene.dataset}/{scene.name}: class "{scene.label_set.name_of(0)}"'
+        raise SceneError(f'{where} has id 0, no class in Habitat; number the classes from 1')
     _warn_of_unsaid(scene)
     dataset, name = (_make_file_name(item) for item in (scene.dataset, scene.name))
     templates = _choose_template_names(scene.objects)

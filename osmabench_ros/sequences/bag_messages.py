@@ -51,10 +51,8 @@ def unpack_image(message: Any) -> SimpleNamespace:
 def _depth(header: Any, encoding: str, rest: str, data: bytes) -> SimpleNamespace:
     place = _DEPTH_HEADER.size
     if data[place : place + len(_PNG)] != _PNG:
-        raise SequenceError(
-            f'format "{encoding}; {rest}" is not PNG; record depth with compressedDepth.format '
-            'png, or plain'
-        )
+        remedy = 'record depth with compressedDepth.format png, or plain'
+        raise SequenceError(f'format "{encoding}; {rest}" is not PNG; {remedy}')
     _, scale, offset = _DEPTH_HEADER.unpack_from(data)
     pixels = _decode(data[place:], rest)
     if pixels.dtype != np.uint16 or pixels.ndim != 2:

@@ -318,10 +318,8 @@ def read_ground_truth(directory: Path) -> GroundTruth:
     """Read what `write_ground_truth` wrote; SequenceError names a missing or malformed file."""
     path = directory / DOCUMENT
     if not path.is_file():
-        raise SequenceError(
-            f'{directory} holds no {DOCUMENT}; give the ground_truth folder of a scene, '
-            'in shared/ of a run or made by osmabench scene ground-truth'
-        )
+        remedy = 'give a folder of osmabench scene ground-truth, or one in shared/ of a run'
+        raise SequenceError(f'{directory} holds no {DOCUMENT}; {remedy}')
     with naming_errors(directory, SequenceError):
         data = read_json(path, SequenceError)
         document = vars(validated(_Document, data, str(path), SequenceError))

@@ -304,10 +304,8 @@ def decode_classes(pixels: NDArray[np.uint16], label_set: LabelSet | None) -> ND
 def encode_instances(instance: NDArray[np.int32], frame: int) -> NDArray[np.uint16]:
     """Return instance pixels; SequenceError names a frame with an id that needs over 16 bits."""
     if instance.size and (instance.min() < 0 or instance.max() > 65535):
-        raise SequenceError(
-            f'frame {frame}: instance ids {instance.min()} to {instance.max()} do not fit into '
-            '16 bits; number the objects of the scene from 1 on, or write a bag'
-        )
+        ids = f'instance ids {instance.min()} to {instance.max()}'
+        raise SequenceError(f'frame {frame}: {ids} do not fit into 16 bits; write a bag')
     return instance.astype(np.uint16)
 
 

@@ -53,10 +53,8 @@ def trajectory_of(messages: Iterable[Any], message_type: str, topic: str) -> Sta
         last = deque(messages, maxlen=1)
         messages, message_type = last[0].poses if last else [], next(iter(_POSES))
     if message_type not in _POSES:
-        raise ContractError(
-            f'topic "{topic}": {message_type} holds no poses; expected '
-            f'{", ".join(TRAJECTORY_TYPES)}'
-        )
+        known = ', '.join(TRAJECTORY_TYPES)
+        raise ContractError(f'topic "{topic}": {message_type} holds no poses; expected {known}')
     stamped, frames = [], set()
     for message in messages:
         pose = _POSES[message_type](message, topic)

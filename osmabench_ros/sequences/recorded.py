@@ -88,9 +88,9 @@ def poses_from_tf(path: Path, messages: Messages, world: str, camera: str) -> Ca
         )
     root = world or tree.find_root(camera)
     if not tree.connects(root, camera):
+        known = ', '.join(tree.frames)
         raise SequenceError(
-            f'{path}: TF does not connect "{root}" with "{camera}"; it has '
-            f'{", ".join(tree.frames)}'
+            f'{path}: TF does not connect "{root}" with "{camera}"; it has {known}'
         )
     return partial(tree.look_up, root, camera)
 
@@ -163,10 +163,9 @@ class BagSequence(RecordedSequence):
         with naming_errors(self._path, SequenceError):
             frame = self._codec.frame(index, stamp_ns, messages, self.poses[index], self._types)
         if frame.intrinsics != self.intrinsics:
-            raise SequenceError(
-                f'{self._path}, frame {index}: topic "{self._reading.camera_info}" changed from '
-                f'{self.intrinsics} to {frame.intrinsics}; a sequence has one camera'
-            )
+            where = f'{self._path}, frame {index}: topic "{self._reading.camera_info}"'
+            cameras = f'{self.intrinsics} to {frame.intrinsics}'
+            raise SequenceError(f'{where} changed from {cameras}; a sequence has one camera')
         mount = self.info.base_to_camera
         if mount is not None:
             frame = replace(frame, base_pose=frame.camera_pose @ mount.inverse())
@@ -209,8 +208,7 @@ class BagSequence(RecordedSequence):
         if not self.poses:
             raise SequenceError(
                 f'{self._path}: at no stamp is there a message on each of {", ".join(parts)}; '
-                'images, camera and pose of a frame must have equal header stamps, or give a '
-                'tolerance'
+                'they must have equal header stamps, or give a tolerance'
             )
         self.intrinsics = self._codec.intrinsics(camera)
         every = set.union(*parts.values()) if exact else stamps[contract.COLOR]
@@ -226,10 +224,8 @@ class BagSequence(RecordedSequence):
             cut_off = self._bag.cut_off
             reason = f'; it was cut off ({cut_off})' if cut_off else ''
             known = ', '.join(sorted(self._bag.connections_by_topic)) or 'no topics'
-            raise SequenceError(
-                f'{self._path} has no message on {", ".join(missing)}{reason}. Record these '
-                f'topics, or give their namespace or names. It has {known}'
-            )
+            problem = f'{self._path} has no message on {", ".join(missing)}{reason}'
+            raise SequenceError(f'{problem}. Give their namespace or names. It has {known}')
 
     def _camera_poses(
         self, messages: Mapping[str, Sequence[BagMessage]]
@@ -248,10 +244,8 @@ class BagSequence(RecordedSequence):
         kind = self._types.setdefault(part, message.message_type)
         compressed = part != contract.DEPTH_INFO and kind == contract.COMPRESSED_IMAGE
         if message.message_type != kind or not (compressed or kind == contract.TYPES[part]):
-            raise SequenceError(
-                f'{self._path}: topic "{message.topic}" has type {message.message_type}, '
-                f'expected {contract.TYPES[part]}'
-            )
+            found = f'topic "{message.topic}" has type {message.message_type}'
+            raise SequenceError(f'{self._path}: {found}, expected {contract.TYPES[part]}')
         return part, message.header_stamp_ns
 
 
@@ -298,10 +292,8 @@ class FolderSequence(RecordedSequence):
         self._form = form or _guess_format(directory)
         self.description = f'{self._form.layout} sequence {directory}'
         if self._form.layout == 'tum':
-            raise SequenceError(
-                f'{directory} has the layout tum, which is written for methods and not read; '
-                'generate the sequence as osma or scannet'
-            )
+            remedy = 'generate the sequence as osma or scannet'
+            raise SequenceError(f'{directory} has the layout tum, which is not read; {remedy}')
         self.poses = read_poses(directory, self._form)
         if not self.poses:
             raise SequenceError(f'{directory} has no frame; generate the sequence again')
@@ -356,10 +348,8 @@ class FolderSequence(RecordedSequence):
         with errors_as(SequenceError, str(path), ValueError, remedy=remedy):
             stamps = [int(line) for line in read_text(path, SequenceError).splitlines()]
         if len(stamps) != count:
-            raise SequenceError(
-                f'{path} has {len(stamps)} stamps for {count} poses; frame '
-                f'{min(len(stamps), count)} lacks one of them'
-            )
+            counts = f'{len(stamps)} stamps for {count} poses'
+            raise SequenceError(f'{path} has {counts}; frame {min(len(stamps), count)} lacks one')
         if sorted(set(stamps)) != stamps:
             raise SequenceError(f'{path}: stamps must ascend, each frame later than the last')
         return stamps
@@ -378,19 +368,13 @@ class FolderSequence(RecordedSequence):
         index = min(odd)
         path = self._path(kind, index)
         what = 'is missing' if index < len(self) else 'has no pose'
-        raise SequenceError(
-            f'frame {index}: {path} {what}; there are {len(self)} poses. Copy or generate the '
-            'sequence again'
-        )
+        raise SequenceError(f'frame {index}: {path} {what}; there are {len(self)} poses')
 
     def _check_size(self, size: tuple[int, ...], kind: str, index: int) -> None:
         expected = (self.intrinsics.height, self.intrinsics.width)
         if size[:2] != expected:
-            raise SequenceError(
-                f'{self._path(kind, index)} has {size[1]} x {size[0]} pixels, '
-                f'the camera {expected[1]} x {expected[0]}; register all images to the depth '
-                'camera'
-            )
+            sizes = f'{size[1]} x {size[0]} pixels, the camera {expected[1]} x {expected[0]}'
+            raise SequenceError(f'{self._path(kind, index)} has {sizes}; register all images')
 
 
 def _guess_format(directory: Path) -> SequenceFormat:
@@ -399,10 +383,8 @@ def _guess_format(directory: Path) -> SequenceFormat:
     elif (directory / 'pose').is_dir():
         form, example = SCANNET, directory / 'color' / '0.png'
     else:
-        raise SequenceError(
-            f'{directory} is not a sequence; it must hold results/ and traj.txt (OSMa-Bench) or '
-            'color/, depth/, pose/ and intrinsic/ (ScanNet)'
-        )
+        layouts = 'results/ and traj.txt (OSMa-Bench) or color/, depth/, pose/ (ScanNet)'
+        raise SequenceError(f'{directory} is not a sequence; it must hold {layouts}')
     return form.model_copy(update={'color': 'png' if example.exists() else 'jpg'})
 
 

@@ -83,19 +83,15 @@ class FolderWriter:
     def _check(self, frame: Frame, index: int) -> None:
         self._camera = self._camera or frame.intrinsics
         if frame.intrinsics != self._camera:
-            raise SequenceError(
-                f'frame {index}: the camera changed from {self._camera} to {frame.intrinsics}; '
-                'a sequence has one camera'
-            )
+            cameras = f'from {self._camera} to {frame.intrinsics}'
+            raise SequenceError(f'frame {index}: the camera changed {cameras}')
         _check_order(frame, index, self._stamps_ns[-1] if self._stamps_ns else -1)
 
 
 def _check_order(frame: Frame, index: int, last_ns: int) -> None:
     if frame.stamp_ns <= last_ns:
-        raise SequenceError(
-            f'frame {index}: stamp {frame.stamp_ns} ns does not come after {last_ns} ns; write '
-            'frames in order of time, each once'
-        )
+        stamps = f'stamp {frame.stamp_ns} ns does not come after {last_ns} ns'
+        raise SequenceError(f'frame {index}: {stamps}; write frames in order of time')
 
 
 # Inside the sequence's folder: `ros2 bag play SEQUENCE/bag`.

@@ -240,7 +240,7 @@ def _probe_pixels(
     def cast(row: int, column: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
         ahead = directions[rows.ravel() + row, columns.ravel() + column]
         start = (pose.translation + near_m * ahead).astype(np.float32)
-        beyond_m, instances = rays.first_hits(start, ahead)
+        beyond_m, instances = rays.find_first_hits(start, ahead)
         depth_m = beyond_m + np.float32(near_m)
         seen = depth_m <= far_m
         return (

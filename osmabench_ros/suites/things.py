@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.maps.export import holdings
+from osmabench_ros.maps.export import list_holdings
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.confusion import OUTSIDE
 from osmabench_ros.metrics.matching import (
@@ -53,7 +53,7 @@ def mask_overlaps(context: SuiteContext, max_distance_m: float) -> Overlaps | No
     overlap each other are taken from the map's membership, if it has one.
     """
     dense, predicted = context.semantic_map.dense, context.matches.predicted
-    if dense is None or predicted is None or not holdings(context.semantic_map).instances:
+    if dense is None or predicted is None or not list_holdings(context.semantic_map).instances:
         return None
     near, surface = context.matches.surface_to_map, context.ground_truth.surface
     rows = np.append(predicted.rows, -1)[near.rows_within(max_distance_m)]
@@ -77,7 +77,7 @@ def overlaps_mask_by_mask(context: SuiteContext, max_distance_m: float) -> Overl
     if the map has no masks.
     """
     dense, predicted = context.semantic_map.dense, context.matches.predicted
-    if dense is None or predicted is None or not holdings(context.semantic_map).instances:
+    if dense is None or predicted is None or not list_holdings(context.semantic_map).instances:
         return None
     surface = context.ground_truth.surface
     near = np.flatnonzero(context.matches.surface_to_map.within(max_distance_m))

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from osmabench_ros.maps.export import holdings
+from osmabench_ros.maps.export import list_holdings
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.statistics import (
@@ -45,7 +45,7 @@ def find_unserved_categories(
     Without objects these are all, without edges between objects those about relations, without
     attributes and captions those about attributes, without points those about ways.
     """
-    held = holdings(semantic_map)
+    held = list_holdings(semantic_map)
     if not held.things:
         return frozenset(question.category for question in questions)
     found: set[str] = set()

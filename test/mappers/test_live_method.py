@@ -11,7 +11,7 @@ from osmabench_ros.mappers.live_method import (
     live_method_names,
     load_live_method,
 )
-from osmabench_ros.maps.importer import importer_names
+from osmabench_ros.maps.importer import list_importers
 from osmabench_ros.semantics.labels import LabelClass, LabelSet
 
 VALUES = {
@@ -68,7 +68,7 @@ def test_files_that_are_written_for_a_stack_are_yaml_of_its_own() -> None:
 
 def test_a_map_in_a_file_names_an_importer_that_exists() -> None:
     method = load_live_method('nvblox')
-    assert method.map.importer in importer_names()
+    assert method.map.importer in list_importers()
     assert method.finish.request['file_path'] == method.map.path
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from osmabench_ros.maps.export import Holdings, holdings
+from osmabench_ros.maps.export import Holdings, list_holdings
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneGraph, SceneNode
 
@@ -25,11 +25,11 @@ def test_what_a_map_holds_does_not_depend_on_the_name_of_its_method(method: str)
         captions=True,
         instances=True,
     )
-    assert holdings(made(apart, method)) == expected
+    assert list_holdings(made(apart, method)) == expected
     related = SceneGraph(apart.nodes, (*apart.edges, SceneEdge(1, 2, 'on')))
-    assert holdings(made(related, method)).relations
+    assert list_holdings(made(related, method)).relations
 
 
 def test_a_map_of_nothing_holds_nothing() -> None:
     empty = SemanticMap(MapHeader(Provenance('test')))
-    assert holdings(empty) == Holdings(False, False, frozenset(), False, False)
+    assert list_holdings(empty) == Holdings(False, False, frozenset(), False, False)

@@ -10,10 +10,10 @@ from osmabench_ros.errors import ContractError
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.maps.standard_messages import (
     PointFieldLayout,
-    dense_of_records,
-    fields_of,
-    records_of,
-    records_of_message,
+    convert_records,
+    list_fields,
+    make_records,
+    read_records,
 )
 from osmabench_ros.semantics.labels import UNLABELLED
 
@@ -29,8 +29,8 @@ def test_a_point_is_laid_out_as_pcl_expects_it() -> None:
         np.array([7], np.int32),
     )
     expected = struct.pack('<fff', 1, 2, 3) + bytes([51, 34, 17, 0]) + struct.pack('<Ii', 65535, 7)
-    assert records_of(dense).tobytes() == expected
-    fields = [(f.name, f.offset, f.datatype) for f in fields_of(records_of(dense))]
+    assert make_records(dense).tobytes() == expected
+    fields = [(f.name, f.offset, f.datatype) for f in list_fields(make_records(dense))]
     assert fields == [
         ('x', 0, 7), ('y', 4, 7), ('z', 8, 7), ('rgb', 12, 7), ('label', 16, 6),
         ('instance', 20, 5),
@@ -39,10 +39,10 @@ def test_a_point_is_laid_out_as_pcl_expects_it() -> None:
 
 def test_a_map_survives_the_message_without_points_that_are_not_finite() -> None:
     given = sample_map().dense
-    records = records_of(given)
+    records = make_records(given)
     records['y'][1] = np.nan
-    message = SimpleNamespace(data=records.tobytes(), fields=fields_of(records), **SIZES)
-    dense, dropped = dense_of_records(records_of_message(message))
+    message = SimpleNamespace(data=records.tobytes(), fields=list_fields(records), **SIZES)
+    dense, dropped = convert_records(read_records(message))
     assert dropped == 1
     for part in ('points', 'colors', 'labels', 'instances'):
         expected = np.delete(getattr(given, part), 1, axis=0)
@@ -50,9 +50,9 @@ def test_a_map_survives_the_message_without_points_that_are_not_finite() -> None
 
 
 def test_parts_that_a_map_lacks_are_not_fields() -> None:
-    records = records_of(dataclasses.replace(sample_map().dense, colors=None, labels=None))
-    assert [field.name for field in fields_of(records)] == ['x', 'y', 'z', 'instance']
-    dense, _ = dense_of_records(records)
+    records = make_records(dataclasses.replace(sample_map().dense, colors=None, labels=None))
+    assert [field.name for field in list_fields(records)] == ['x', 'y', 'z', 'instance']
+    dense, _ = convert_records(records)
     assert (dense.colors, dense.labels) == (None, None)
 
 
@@ -68,7 +68,7 @@ def test_padding_byte_order_and_other_fields_are_handled() -> None:
         data=row * 2, fields=fields, width=2, height=2, point_step=40, row_step=88,
         is_bigendian=True,
     )  # fmt: skip
-    dense, _ = dense_of_records(records_of_message(message))
+    dense, _ = convert_records(read_records(message))
     assert dense.points.tolist() == [[1.0, 2.0, 3.0]] * 4
     assert dense.labels.tolist() == [UNLABELLED] * 4
 
@@ -88,7 +88,7 @@ def test_padding_byte_order_and_other_fields_are_handled() -> None:
     ],
 )
 def test_layouts_that_do_not_fit_are_refused(changes: dict, message: str) -> None:
-    records = records_of(sample_map().dense)
-    form = {'data': records.tobytes(), 'fields': fields_of(records), **SIZES, **changes}
+    records = make_records(sample_map().dense)
+    form = {'data': records.tobytes(), 'fields': list_fields(records), **SIZES, **changes}
     with pytest.raises(ContractError, match=message):
-        dense_of_records(records_of_message(SimpleNamespace(**form)))
+        convert_records(read_records(SimpleNamespace(**form)))

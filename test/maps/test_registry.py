@@ -1,7 +1,7 @@
 import pytest
 
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.maps.importer import ImportOptions, find_importer, import_map, importer_names
+from osmabench_ros.maps.importer import ImportOptions, find_importer, import_map, list_importers
 
 METHODS = {
     'bbq', 'conceptfusion', 'conceptgraphs', 'dualmap', 'hovsg', 'hydra', 'khronos',
@@ -10,7 +10,7 @@ METHODS = {
 
 
 def test_every_importer_is_registered_and_loads():
-    assert set(importer_names()) >= METHODS
+    assert set(list_importers()) >= METHODS
     assert all(callable(find_importer(name)) for name in METHODS)
     with pytest.raises(ConfigError, match='Did you mean "conceptgraphs"'):
         find_importer('conceptgraph')

@@ -6,7 +6,7 @@ import pytest
 from support.world.maps import labelled_map
 
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.storage import SnapshotFolder, snapshots_in
+from osmabench_ros.maps.storage import SnapshotFolder, list_snapshots
 
 
 def at(stamp_ns: int) -> SemanticMap:
@@ -19,7 +19,7 @@ def test_what_is_kept_is_bounded_and_evenly_spaced(count: int, tmp_path: Path) -
     folder = SnapshotFolder(tmp_path / 'snapshots', limit=4)
     for second in range(count):
         folder.keep(at(second))
-    stamps = [int(path.name) for path in snapshots_in(folder.directory)]
+    stamps = [int(path.name) for path in list_snapshots(folder.directory)]
     assert len(stamps) == len(folder) <= 4
     assert stamps[0] == 0
     gaps = {later - earlier for earlier, later in itertools.pairwise(stamps)}
@@ -31,7 +31,7 @@ def test_the_order_of_names_is_that_of_time(tmp_path: Path) -> None:
     folder = SnapshotFolder(tmp_path, limit=10)
     for stamp_ns in (9, 10**18, 10, 999):
         assert folder.keep(at(stamp_ns))
-    stamps = [int(path.name) for path in snapshots_in(tmp_path)]
+    stamps = [int(path.name) for path in list_snapshots(tmp_path)]
     assert stamps == [9, 10, 999, 10**18]
 
 
@@ -41,4 +41,4 @@ def test_a_map_of_the_same_time_is_kept_once(tmp_path: Path) -> None:
 
 
 def test_a_run_without_snapshots_has_none(tmp_path: Path) -> None:
-    assert snapshots_in(tmp_path / 'map_snapshots') == []
+    assert list_snapshots(tmp_path / 'map_snapshots') == []

@@ -22,7 +22,7 @@ from osmabench_ros.geometry.point_files import read_ply, write_ply
 from osmabench_ros.maps.map_document import json_schema
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.maps.storage import (
-    faults_of_directory,
+    check_directory,
     pack_map,
     read_map,
     unpack_map,
@@ -238,18 +238,18 @@ FAULTS: list[tuple[Callable[[Path], None], str]] = [
 def test_an_error_is_named_with_its_file_and_place(directory: Path, row: int) -> None:
     change, message = FAULTS[row]
     change(directory)
-    found = [str(fault) for fault in faults_of_directory(directory)]
+    found = [str(fault) for fault in check_directory(directory)]
     assert any(message in fault for fault in found), found
     with pytest.raises(MapError, match=rf'{len(found)} errors?: .*{re.escape(found[0])}'):
         read_map(directory)
 
 
 def test_errors_are_listed_together_and_long_lists_of_rows_are_cut(directory: Path) -> None:
-    assert faults_of_directory(directory) == []
+    assert check_directory(directory) == []
     put('edges', 0, 'target', 5)(directory)
     put('dense', 'feature_space', '')(directory)
     array(ROWS, [9] * 6)(directory)
-    assert sorted(map(str, faults_of_directory(directory))) == [
+    assert sorted(map(str, check_directory(directory))) == [
         'dense/feature_rows.npy: row 0, 1, 2 and 3 more: 9: the feature space has 0 rows',
         'map.json: dense.feature_space: "": not among the feature spaces',
         'map.json: edges[0].target: 5: not among the nodes',
@@ -259,7 +259,7 @@ def test_errors_are_listed_together_and_long_lists_of_rows_are_cut(directory: Pa
 def test_ancestors_are_found_in_long_chains_and_circles(directory: Path) -> None:
     put('edges', [])(directory)
     put('nodes', RING)(directory)
-    own = [str(fault) for fault in faults_of_directory(directory) if 'ancestor' in str(fault)]
+    own = [str(fault) for fault in check_directory(directory) if 'ancestor' in str(fault)]
     assert own == ['map.json: nodes[20000, 20001].parent: 20001: this node is its own ancestor']
 
 

@@ -24,7 +24,7 @@ from support.world.maps import LABELS, labelled_map
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.files import sha256_of
 from osmabench_ros.maps import storage
-from osmabench_ros.maps.storage import read_map, snapshots_in, write_map
+from osmabench_ros.maps.storage import list_snapshots, read_map, write_map
 from osmabench_ros.nodes import map_recorder_node as recorder
 from osmabench_ros.nodes.map_recorder_node import MapRecorderNode
 from osmabench_ros.ros.messages.images import label_set_to_message
@@ -304,7 +304,7 @@ def test_intermediate_maps_are_kept_evenly_and_bounded(record):
         )
     recording.send(*map_to_messages(at(8 * 10**9), 'mapper', is_final=True))
     recording.stage.spin_until(lambda: bool(recording.recorded))
-    kept = snapshots_in(recording.folder / 'map_snapshots')
+    kept = list_snapshots(recording.folder / 'map_snapshots')
     assert [int(path.name) for path in kept] == [0, 4 * 10**9]
     assert [read_map(path).header.stamp_ns for path in kept] == [0, 4 * 10**9]
     assert read_map(recording.folder / 'map').header.stamp_ns == 8 * 10**9
@@ -314,13 +314,13 @@ def test_a_map_is_checked_once_and_lies_there_as_it_was_sent(record, monkeypatch
     recording = record()
     write_map(labelled_map(), tmp_path / 'expected')
     messages = map_to_messages(labelled_map(), 'mapper', is_final=True)
-    checked, original = [], storage.faults_of_content
+    checked, original = [], storage.check_content
 
     def counted(raw: Any) -> Any:
         checked.append(raw)
         return original(raw)
 
-    monkeypatch.setattr(storage, 'faults_of_content', counted)
+    monkeypatch.setattr(storage, 'check_content', counted)
     recording.send(*messages)
     recording.stage.spin_until(lambda: bool(recording.recorded))
     assert len(checked) == 1

@@ -28,9 +28,9 @@ from osmabench_ros.bringup.spec.isolation import make_isolated_environment
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.maps.standard_messages import (
-    dense_of_records,
-    graph_of_markers,
-    records_of_message,
+    convert_markers,
+    convert_records,
+    read_records,
 )
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome, assign_class_colors
@@ -109,7 +109,7 @@ def viewer(ros_domain: int) -> Iterator[Callable[..., None]]:
 
 
 def cloud(message: PointCloud2) -> DenseMap:
-    return dense_of_records(records_of_message(message))[0]
+    return convert_records(read_records(message))[0]
 
 
 def node_colors(message: MarkerArray) -> dict[int, tuple[int, ...]]:
@@ -137,7 +137,7 @@ def test_a_map_on_disk_is_shown_with_its_errors(viewer, ros_context, tmp_path):
     kinds = [PointOutcome.CORRECT, PointOutcome.WRONG, PointOutcome.MISSING, PointOutcome.MISSING]
     assert [tuple(v) for v in errors.colors] == [*(item.color for item in kinds), HALLUCINATED]
     np.testing.assert_array_equal(cloud(heard[topics.VIEW_GROUND_TRUTH]).points, POINTS)
-    assert graph_of_markers(heard[topics.VIEW_GRAPH].markers, 't').nodes[1].label == 'sofa'
+    assert convert_markers(heard[topics.VIEW_GRAPH].markers, 't').nodes[1].label == 'sofa'
     assert node_colors(heard[topics.VIEW_GRAPH_ERRORS]) == {
         1: PointOutcome.CORRECT.color, 2: HALLUCINATED, 3: PointOutcome.MISSING.color,
     }  # fmt: skip

@@ -12,7 +12,7 @@ from support.world.graphs import content_of
 from support.world.maps import sample_map
 
 from osmabench_ros.errors import ContractError
-from osmabench_ros.maps.announced_map import MapAssembler, graph_from_message
+from osmabench_ros.maps.announced_map import MapAssembler, convert_graph
 from osmabench_ros.maps.storage import unpack_map
 from osmabench_ros.ros.messages.map_messages import graph_to_message, map_to_messages
 
@@ -22,7 +22,7 @@ def test_graphs_survive_the_message() -> None:
     # The message has no features.
     table = replace(nodes[0], feature_row=None, feature_space='')
     graph = replace(sample_map().graph, nodes=(table, *nodes[1:]))
-    again = graph_from_message(graph_to_message(graph), 't')
+    again = convert_graph(graph_to_message(graph), 't')
     rotation = again.nodes[0].oriented_box.pose.rotation
     np.testing.assert_allclose(rotation, graph.nodes[0].oriented_box.pose.rotation, atol=1e-12)
     sent, received = content_of(graph), content_of(again)
@@ -35,7 +35,7 @@ def test_an_edge_to_nowhere_is_refused_with_the_topic() -> None:
     message = graph_to_message(sample_map().graph)
     message.relations[0].target = 99
     with pytest.raises(ContractError, match='"semantic_map".*node 99'):
-        graph_from_message(message, 'semantic_map')
+        convert_graph(message, 'semantic_map')
 
 
 def test_a_large_map_travels_in_chunks_of_any_order() -> None:

@@ -13,7 +13,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.maps.standard_messages import graph_of_markers
+from osmabench_ros.maps.standard_messages import convert_markers
 from osmabench_ros.reports.palette import assign_class_colors, name_color
 from osmabench_ros.reports.pictures.graph_errors import assign_node_colors
 from osmabench_ros.ros.messages.markers import (
@@ -110,7 +110,7 @@ def test_edges_of_a_type_are_one_marker() -> None:
 
 
 def test_what_markers_can_tell_survives_them() -> None:
-    again = graph_of_markers(markers(graph()).markers, 't', CLASSES)
+    again = convert_markers(markers(graph()).markers, 't', CLASSES)
     assert {node.id: node.label for node in again.nodes} == {
         4: 'kitchen', 7: 'table', 9: 'mug', 11: 'a thing seen once',
     }  # fmt: skip
@@ -128,15 +128,15 @@ def test_what_markers_can_tell_survives_them() -> None:
 def test_later_markers_replace_and_delete_earlier_ones() -> None:
     first = markers(graph()).markers
     gone = Marker(ns=NODES, id=9, action=Marker.DELETE)
-    kept = graph_of_markers([*first, gone], 't')
+    kept = convert_markers([*first, gone], 't')
     assert {node.id for node in kept.nodes} == {4, 7, 11}
     small = SceneGraph(graph().nodes[:1])
-    assert len(graph_of_markers([*first, *markers(small).markers], 't').nodes) == 1
+    assert len(convert_markers([*first, *markers(small).markers], 't').nodes) == 1
 
 
 def test_ids_that_repeat_over_namespaces_are_renumbered() -> None:
     cubes = [Marker(ns=name, id=0, type=Marker.CUBE) for name in ('chairs', 'tables')]
-    found = graph_of_markers(cubes, 't')
+    found = convert_markers(cubes, 't')
     assert [(node.id, node.source_id) for node in found.nodes] == [
         (1, 'chairs/0'),
         (2, 'tables/0'),
@@ -149,14 +149,14 @@ def test_malformed_markers_are_refused_by_name(field: str, value: float) -> None
     target = cube.scale if field == 'scale' else getattr(cube.pose, field)
     target.x = value
     with pytest.raises(ContractError, match='topic "t": marker a/3'):
-        graph_of_markers([cube], 't')
+        convert_markers([cube], 't')
 
 
 def test_frames_must_agree() -> None:
     cubes = [Marker(ns='a', id=i, type=Marker.CUBE) for i in (1, 2)]
     cubes[0].header.frame_id = 'map'
     with pytest.raises(ContractError, match='several frames'):
-        graph_of_markers(cubes, 't')
+        convert_markers(cubes, 't')
 
 
 @pytest.mark.full

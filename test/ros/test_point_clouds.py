@@ -7,7 +7,7 @@ pytest.importorskip('sensor_msgs')
 from std_msgs.msg import Header
 
 from osmabench_ros.maps.semantic_map import DenseMap
-from osmabench_ros.maps.standard_messages import dense_of_records, records_of_message
+from osmabench_ros.maps.standard_messages import convert_records, read_records
 from osmabench_ros.ros.messages.map_messages import point_cloud_message
 
 
@@ -22,7 +22,7 @@ def cloud(count: int) -> DenseMap:
 
 
 def read(message: object) -> DenseMap:
-    return dense_of_records(records_of_message(message))[0]
+    return convert_records(read_records(message))[0]
 
 
 def test_points_labels_instances_and_colours_survive_the_message() -> None:

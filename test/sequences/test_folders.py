@@ -92,7 +92,7 @@ def test_tum_layout_names_images_by_their_stamps_and_is_not_read(tmp_path):
     expected = np.rint(FRAMES[3].depth_m[1:].astype(np.float64) * 5000)
     np.testing.assert_array_equal(pixels(last)[1:], np.where(expected < 65535, expected, 0))
     assert not (directory / 'label').exists()
-    with pytest.raises(SequenceError, match='tum, which is written for methods and not read'):
+    with pytest.raises(SequenceError, match='tum, which is not read'):
         FolderSequence(directory)
 
 

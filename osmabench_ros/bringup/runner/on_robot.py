@@ -15,7 +15,7 @@ from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.mappers.live_method import load_live_method
-from osmabench_ros.maps.export import contents_of
+from osmabench_ros.maps.export import describe_contents
 from osmabench_ros.maps.map_kinds import SEMANTIC_MAP as MAP_TYPE
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.reports.page.single_pages import write_bag_page
@@ -132,7 +132,7 @@ def conclude(settings: OnRobot, exit_code: int) -> str:
         raise RunError(f'the run ended with exit code {exit_code}; see the messages above')
     made = read_map(settings.out / MAP_FOLDER)
     if not scored:
-        summary = '; '.join((contents_of(made), *map_remarks(made.header)))
+        summary = '; '.join((describe_contents(made), *map_remarks(made.header)))
         summary = f'recorded, not scored: {summary}; {settings.out / MAP_FOLDER}'
         if not (made.header.complete or settings.settling.allow_partial):
             raise RunError(f'{summary}. {partial_fault(MAP_FOLDER)}')
@@ -147,7 +147,7 @@ def conclude(settings: OnRobot, exit_code: int) -> str:
             frame_id=made.header.frame_id,
             stamp_ns=made.header.stamp_ns,
             reference=str(settings.ground_truth),
-            remarks=(*report.remarks, contents_of(made)),
+            remarks=(*report.remarks, describe_contents(made)),
         ),
         None,
         settings.out,

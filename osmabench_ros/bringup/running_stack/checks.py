@@ -23,8 +23,8 @@ from osmabench_ros.bringup.finding import CheckTables, Finding, Severity, attemp
 from osmabench_ros.bringup.running_stack.stack_observation import StackObservation, TopicRecord
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.transform_tree import StampedTransform
-from osmabench_ros.maps.announced_map import graph_from_message
-from osmabench_ros.maps.standard_messages import records_of_message
+from osmabench_ros.maps.announced_map import convert_graph
+from osmabench_ros.maps.standard_messages import read_records
 from osmabench_ros.msg import RunInfo, RunState, SemanticMap
 from osmabench_ros.ros.messages import images
 from osmabench_ros.ros.messages.poses import SECOND_NS, stamp_from_message
@@ -258,7 +258,7 @@ def check_map(message: SemanticMap) -> list[Finding]:
     return CHECKS.find_first(
         'map',
         topics.SEMANTIC_MAP,
-        error=attempt(lambda: graph_from_message(message.graph, topics.SEMANTIC_MAP))[1],
+        error=attempt(lambda: convert_graph(message.graph, topics.SEMANTIC_MAP))[1],
         chunks=chunks,
         frame=message.header.frame_id,
         nodes=nodes,
@@ -270,7 +270,7 @@ def check_map(message: SemanticMap) -> list[Finding]:
 
 def check_cloud(topic: str, message: PointCloud2) -> list[Finding]:
     """Check a map as a point cloud: its frame, its size, its coordinates."""
-    records, error = attempt(lambda: records_of_message(message))
+    records, error = attempt(lambda: read_records(message))
     names = records.dtype.names or () if records is not None else ()
     has_points, points = {'x', 'y', 'z'} <= set(names), np.empty((0, 3))
     if records is not None and has_points:

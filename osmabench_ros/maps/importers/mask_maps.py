@@ -17,7 +17,7 @@ from osmabench_ros.maps.importers import source_files as source
 from osmabench_ros.maps.importers.assembly import Encoder, Method, check_node_count
 from osmabench_ros.maps.importers.point_maps import build_mask_map, build_point_map, split_by_value
 from osmabench_ros.maps.importers.pointcloud import read_columns
-from osmabench_ros.maps.importers.source_files import find_file, hash_files, points_and_colors
+from osmabench_ros.maps.importers.source_files import find_file, get_points_and_colors, hash_files
 from osmabench_ros.maps.pickles import load_torch
 from osmabench_ros.maps.semantic_map import SemanticMap
 
@@ -49,7 +49,7 @@ def import_openlex3d(path: Path, options: ImportOptions) -> SemanticMap:
     cloud = find_file(path, ('point_cloud.pcd', 'point_cloud.ply', 'input.ply', '*.pcd', '*.ply'),
                      'point cloud')  # fmt: skip
     index_file, embedding_file = path / 'index.npy', path / 'embeddings.npy'
-    points, colors = points_and_colors(read_columns(cloud), cloud)
+    points, colors = get_points_and_colors(read_columns(cloud), cloud)
     index, embeddings = read_npy(index_file, MapError), read_npy(embedding_file, MapError)
     if index.shape != (len(points),) or index.dtype.kind not in 'iuf':
         raise MapError(f'{index_file} is {index.dtype} {index.shape} for {len(points)} points')
@@ -85,7 +85,7 @@ def import_openmask3d(path: Path, options: ImportOptions) -> SemanticMap:
     masks = source.check_numbers(load_torch(mask_file), str(mask_file))
     points, colors = source.read_points(cloud)
     if masks.ndim != 2 or len(masks) != len(points):
-        raise MapError(f'{mask_file} holds masks {masks.shape}, {cloud} {len(points)} points')
+        raise MapError(f'{mask_file} holds masks {masks.shape}, {cloud} has {len(points)} points')
     check_node_count(masks.shape[1], mask_file)
     indices = [np.flatnonzero(masks[:, i] > 0.5) for i in range(masks.shape[1])]
     vectors = None if feature_file is None else read_npy(feature_file, MapError)

@@ -262,7 +262,7 @@ def import_openscene(path: Path, options: ImportOptions) -> SemanticMap:
     points, colors = source.read_points(cloud) if cloud.suffix == '.ply' else _read_scene(cloud)
     if len(features) != len(points):
         raise MapError(
-            f'{predictions} has features {features.shape}, {cloud} {len(points)} points'
+            f'{predictions} has features {features.shape}, {cloud} has {len(points)} points'
         )
     digest = source.hash_files(predictions, cloud)
     return build_point_map(OPENSCENE, options, points, colors, features, source_sha256=digest)

@@ -104,11 +104,11 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
     columns = read_columns(file)
     builder = MapBuilder(METHOD, options)
     points, (colors, labels, instances) = builder.place_cloud(
-        *source.points_and_colors(columns, file),
+        *source.get_points_and_colors(columns, file),
         find_column(columns, LABEL_COLUMNS),
         find_column(columns, INSTANCE_COLUMNS),
     )
-    class_file = None if options.label_set is not None else class_file_beside(file)
+    class_file = None if options.label_set is not None else find_class_file(file)
     label_set = options.label_set if class_file is None else read_label_set(class_file)
     if labels is not None:
         if label_set is None:
@@ -122,7 +122,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
         instances = np.maximum(check_ids(instances, f'{file}: an instance'), 0)
     dense = DenseMap(points, colors, labels, instances)
     return builder.build(
-        nodes_of_instances(dense, label_set),
+        make_instance_nodes(dense, label_set),
         dense=dense,
         source_sha256=source.hash_files(file, class_file),
         label_set=label_set,
@@ -141,7 +141,7 @@ def mark_unlabelled(labels: NDArray[np.int32], label_set: LabelSet | None) -> ND
     return np.where(labels == 0, UNLABELLED, labels).astype(np.int32)
 
 
-def class_file_beside(file: Path) -> Path | None:
+def find_class_file(file: Path) -> Path | None:
     """Return the file with the names of the labels of a point cloud, None without one."""
     return next(filter(Path.is_file, map(file.with_name, _CLASS_FILES)), None)
 
@@ -164,7 +164,7 @@ def check_ids(values: NDArray[Any], what: str) -> NDArray[np.int32]:
     return whole
 
 
-def nodes_of_instances(dense: DenseMap, label_set: LabelSet | None) -> tuple[SceneNode, ...]:
+def make_instance_nodes(dense: DenseMap, label_set: LabelSet | None) -> tuple[SceneNode, ...]:
     """Return one node per instance, with the box of its points and their majority label."""
     if dense.instances is None:
         return ()

@@ -124,10 +124,10 @@ def read_each(listed: Any, where: Path | str, read: Callable[[Any], Value]) -> l
 
 def read_points(path: Path) -> tuple[NDArray[np.float64], NDArray[np.uint8] | None]:
     """Read points (N, 3) and, if there are any, colours (N, 3) of a PLY file."""
-    return points_and_colors(read_ply(path), path)
+    return get_points_and_colors(read_ply(path), path)
 
 
-def points_and_colors(
+def get_points_and_colors(
     columns: Mapping[str, NDArray[Any]], path: Path
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8] | None]:
     """Return points and colours of the columns of a file; MapError without coordinates."""

@@ -50,7 +50,7 @@ except ImportError:
 
 def detections_message(graph: SceneGraph, header: Header) -> Detection3DArray:
     """Return the objects with a box as Detection3DArray; classes go by name, no score is NaN."""
-    found = [standard_messages.detection_of_node(node) for node in graph.of_kind(NodeKind.OBJECT)]
+    found = [standard_messages.make_detection(node) for node in graph.of_kind(NodeKind.OBJECT)]
     detections = [_detection_message(item, header) for item in found if item is not None]
     return Detection3DArray(header=header, detections=detections)
 
@@ -90,14 +90,14 @@ def publish_vision_labels(node: Node, label_set: LabelSet, stamp_ns: int) -> Non
 
 def point_cloud_message(dense: DenseMap, header: Header, *, max_points: int = 0) -> PointCloud2:
     """Return the points of a map as a cloud, thinned evenly to `max_points`; 0 keeps all."""
-    records = standard_messages.records_of(dense)
+    records = standard_messages.make_records(dense)
     if max_points and len(records) > max_points:
         records = records[np.linspace(0, len(records) - 1, max_points).astype(np.int64)]
     fields = [
         PointField(
             name=field.name, offset=field.offset, datatype=field.datatype, count=field.count
         )
-        for field in standard_messages.fields_of(records)
+        for field in standard_messages.list_fields(records)
     ]
     return PointCloud2(
         header=header,

@@ -14,7 +14,8 @@ import rclpy
 from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
 
-from osmabench_ros.errors import OsmabenchError, show_warnings_as_lines
+from osmabench_ros.base.log import show_warnings_as_lines
+from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.ros.node.lifecycle import ERROR_PREFIX, BenchmarkNode
 
 INTERRUPTED = 130
@@ -29,10 +30,8 @@ def run_node(
     """Run a node of `factory` until it finishes, fails or is interrupted; return the code."""
     # rclpy's own handlers take the context away from another thread at any moment, even while
     # this one takes down what belongs to it.
-    rclpy.init(
-        args=list(arguments) if arguments is not None else None,
-        signal_handler_options=SignalHandlerOptions.NO,
-    )
+    given = list(arguments) if arguments is not None else None
+    rclpy.init(args=given, signal_handler_options=SignalHandlerOptions.NO)
     show_warnings_as_lines()
     node: BenchmarkNode[Any] | None = None
     asked = []

@@ -302,7 +302,7 @@ def label_map(
     sentence embedder is.
     """
     matching = OpenVocabularyLabeller(semantic_map, {})
-    chosen = None if by_captions else labelling.space_to_label_by(semantic_map, space)
+    chosen = None if by_captions else labelling.choose_space(semantic_map, space)
     given = semantic_map.graph
     if chosen is None and not any(any(node.captions) for node in given.nodes):
         method = semantic_map.header.provenance.method

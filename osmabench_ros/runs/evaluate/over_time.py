@@ -14,7 +14,7 @@ from osmabench_ros.base.progress import Progress
 from osmabench_ros.base.strict import Strict, read_model
 from osmabench_ros.errors import RunError, errors_as
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.storage import read_map, snapshots_in
+from osmabench_ros.maps.storage import list_snapshots, read_map
 from osmabench_ros.metrics.over_time import ScoresAtTime, over_time_records
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import Requirement, SuiteConfig
@@ -66,7 +66,7 @@ def score_over_time(
     text = OpenVocabularyLabeller(final, inputs.text_features, inputs.device)
     truth = read_ground_truth(inputs.ground_truth_directory)
     context = suite_context(inputs, final, truth, text, inputs.output_directory, progress)
-    folders = snapshots_in(snapshots_directory)
+    folders = list_snapshots(snapshots_directory)
     made = make_suites(suites)
     free = [suite for suite in made if not models_asked_by(suite)]
     moments = list(_score_moments(context, folders, free, progress, first_stamp_ns))

@@ -61,7 +61,7 @@ class RoomSide:
         """Return (x, y) at a distance along the wall and a distance from it."""
         return np.asarray(self.origin + u_m * self.along + v_m * self.inward)
 
-    def position_of(self, point: NDArray[np.float64]) -> float:
+    def find_position(self, point: NDArray[np.float64]) -> float:
         """Return u of the foot of a point (2,)."""
         return float((point - self.origin) @ self.along)
 
@@ -276,5 +276,5 @@ def _cut_passage(room: RoomPlan, doorway: Doorway) -> None:
     for side in room.sides:
         offset = doorway.center - side.origin
         if abs(side.along @ doorway.along) > 0.5 and abs(offset @ side.inward) < WALL_M:
-            u, half = side.position_of(doorway.center), doorway.width_m / 2
+            u, half = side.find_position(doorway.center), doorway.width_m / 2
             side.openings.append(Opening('door', u - half, u + half, 0.0, DOOR_HEIGHT_M))

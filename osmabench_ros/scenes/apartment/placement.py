@@ -157,7 +157,7 @@ class RoomSpace:
             spots = self._draw_wall_positions(piece.size[0] + 0.1, corner=False)
         else:
             side = min(self.plan.sides, key=lambda item: abs(_turn(item.yaw_rad, above.yaw_rad)))
-            spots = [(side, side.position_of(above.translation[:2]))]
+            spots = [(side, side.find_position(above.translation[:2]))]
         for side, u in spots:
             pose = compute_wall_pose(side, u, piece, 0.002, bottom_m)
             box = compute_footprint_box(piece, pose)

@@ -81,10 +81,8 @@ def build_specified_apartment(specification: SceneSpecification, seed: int) -> S
             return scene
         missed.update(failed[:1])
     sentence = missed.most_common(1)[0][0]
-    raise SceneError(
-        f'{where}: the apartment of seed {seed} cannot hold that {sentence}; change it, or '
-        'choose another seed'
-    )
+    problem = f'the apartment of seed {seed} cannot hold that {sentence}'
+    raise SceneError(f'{where}: {problem}; change it, or choose another seed')
 
 
 class _UnplacedError(Exception):

@@ -41,10 +41,7 @@ def naming_keys(table: str, row: str) -> Iterator[None]:
     try:
         yield
     except KeyError as error:
-        raise SceneError(
-            f'{table}.yaml: {row}: there is no "{error.args[0]}"; check the spelling of its keys '
-            'and of the names in its formulas'
-        ) from error
+        raise SceneError(f'{table}.yaml: {row}: there is no "{error.args[0]}"') from error
 
 
 @cache

@@ -57,7 +57,7 @@ class HabitatDataset:
         self._data = read_object(path)
         self._found: dict[str, dict[str, Path]] = {}
 
-    def _defaults(self, section: str) -> dict[str, Any]:
+    def _get_defaults(self, section: str) -> dict[str, Any]:
         return dict(self._data.get(section, {}).get('default_attributes', {}))
 
     def scene(self, name: str) -> tuple[str, dict[str, Any], Path]:
@@ -69,12 +69,12 @@ class HabitatDataset:
         key = _match(name, choices) if name else min(scenes or stages)
         if key is None:
             raise SceneError(f'{self.path} has no scene "{name}". {suggestion(name, choices)}')
-        defaults = self._defaults('scene_instances')
+        defaults = self._get_defaults('scene_instances')
         wanted = str(defaults.get('semantic_scene_instance', ''))
         if NAME_TOKEN in wanted:
             wanted = wanted.replace(NAME_TOKEN, key.split('.')[0])
             # What only the defaults name need not be there for every scene.
-            there = _get_last_part(wanted) in self._descriptors()
+            there = _get_last_part(wanted) in self._find_descriptors()
             defaults['semantic_scene_instance'] = wanted if there else None
         if key in scenes:
             return key, {**defaults, **read_object(scenes[key])}, scenes[key]
@@ -88,10 +88,8 @@ class HabitatDataset:
         }
         key = _match(name, choices)
         if key is None:
-            raise SceneError(
-                f'{self.path}: "{section}" has no template "{name}". '
-                f'{suggestion(_get_last_part(name), choices)}'
-            )
+            problem = f'{self.path}: "{section}" has no template "{name}"'
+            raise SceneError(f'{problem}. {suggestion(_get_last_part(name), choices)}')
         return key
 
     def file(self, base: Path, name: str, where: str) -> Path:
@@ -121,20 +119,20 @@ class HabitatDataset:
         choose(key, known, SceneError, f'{self.path} has no light setup "{name}"')
         if key in configured:
             return configured[key][0], self.path
-        return {**self._defaults('light_setups'), **read_object(files[key])}, files[key]
+        return {**self._get_defaults('light_setups'), **read_object(files[key])}, files[key]
 
     def semantic_descriptor(self, name: str | None) -> Path | None:
         """Return the descriptor of a name, the only one there is for '', and None for None."""
         if name is None:
             return None
-        files = self._descriptors()
+        files = self._find_descriptors()
         key = _get_last_part(name)
         if not key:
             return next(iter(files.values())) if len(files) == 1 else None
         problem = f'{self.path} has no semantic scene descriptor "{name}"'
         return files[choose(key, files, SceneError, problem)]
 
-    def _descriptors(self) -> dict[str, Path]:
+    def _find_descriptors(self) -> dict[str, Path]:
         section = self._data.get('semantic_scene_descriptor_instances', {})
         files = {
             key: self.file(self.path.parent, value, str(self.path))
@@ -148,7 +146,7 @@ class HabitatDataset:
 
     def _read(self, section: str, path: Path | None) -> Described:
         """Return the attributes in a file of a section, or its default ones, and their folder."""
-        defaults = self._defaults(section)
+        defaults = self._get_defaults(section)
         if path is None:
             return defaults, self.path.parent
         if path.suffix == '.json':
@@ -178,10 +176,8 @@ class HabitatDataset:
                     raise SceneError(f'{where} changes "{original}", which is not among the paths')
                 source = named[0]
             if not (handle or source) or not isinstance(changes, dict):
-                raise SceneError(
-                    f'{where}: an entry needs "attributes", and an "original_file" or a '
-                    '"template_handle"'
-                )
+                keys = '"attributes", and an "original_file" or a "template_handle"'
+                raise SceneError(f'{where}: an entry needs {keys}')
             base, folder = self._read(section, files[source] if source else None)
             # Lights are added to the lights of the original, one by one.
             lights = {**base.get('lights', {}), **changes.get('lights', {})}

@@ -74,16 +74,12 @@ def read_joint_positions(
     moving = list_moving_joints(root, link_order)
     keys = sorted(given) if isinstance(given, Mapping) else []
     if set(keys) & set(moving) and keys != moving[: len(keys)]:
-        raise SceneError(
-            f'{where}: "initial_joint_pose" names joints, but Habitat-Sim goes by the order of '
-            f'the links; give a list for {", ".join(moving)}'
-        )
+        known = ', '.join(moving)
+        raise SceneError(f'{where}: "initial_joint_pose" names joints; give a list for {known}')
     values = [given[key] for key in keys] if isinstance(given, Mapping) else list(given)
     if len(values) > len(moving):
-        raise SceneError(
-            f'{where}: "initial_joint_pose" has {len(values)} values, '
-            f'the URDF {len(moving)} moving joints'
-        )
+        counts = f'{len(values)} values, the URDF {len(moving)} moving joints'
+        raise SceneError(f'{where}: "initial_joint_pose" has {counts}')
     try:
         return {name: float(value) for name, value in zip(moving, values, strict=False)}
     except (TypeError, ValueError):
@@ -134,18 +130,18 @@ def load_urdf(
     tree = read_xml(path, SceneError)
     positions = read_joint_positions(tree, joints, where, link_order)
     poses = _link_poses(tree, positions, where, scale)
-    known = {item.get('name'): _material(item, where) for item in tree.iterfind('material')}
+    known = {item.get('name'): _read_material(item, where) for item in tree.iterfind('material')}
     from_inertial = _read_inertial_frame(tree, where).inverse()
     meshes: list[Mesh] = []
     for link in tree.findall('link'):
         pose = from_inertial @ poses.get(link.get('name', ''), Pose.identity())
         for visual in link.findall('visual'):
             offset = pose @ _read_origin(visual, where)
-            parts = [move_mesh(mesh, offset) for mesh in _geometry(visual, path, root, where)]
+            parts = [move_mesh(mesh, offset) for mesh in _read_geometry(visual, path, root, where)]
             given = visual.find('material')
             material = None
             if given is not None:
-                material = _material(given, where) or known.get(given.get('name'))
+                material = _read_material(given, where) or known.get(given.get('name'))
             meshes += parts if material is None else [replace(p, material=material) for p in parts]
     if not meshes:
         raise SceneError(f'{where}: {path} has no visual meshes')
@@ -200,7 +196,7 @@ def _compute_motion(joint: Element, position: float, where: str, scale: float) -
     return Pose(Rotation.from_rotvec(position * axis).as_matrix(), np.zeros(3))
 
 
-def _geometry(visual: Element, path: Path, root: Path, where: str) -> tuple[Mesh, ...]:
+def _read_geometry(visual: Element, path: Path, root: Path, where: str) -> tuple[Mesh, ...]:
     geometry = visual.find('geometry')
     for item in () if geometry is None else geometry:
         if item.tag == 'mesh':
@@ -218,7 +214,7 @@ def _geometry(visual: Element, path: Path, root: Path, where: str) -> tuple[Mesh
     return ()
 
 
-def _material(element: Element, where: str) -> Material | None:
+def _read_material(element: Element, where: str) -> Material | None:
     """Return the plain colour that replaces the look of a mesh, None without one."""
     color = element.find('color')
     if color is None:
@@ -339,13 +335,13 @@ class _SceneReader:
         labels = stage.labels or labels
         taken = [item.instance_id for item in stage.objects] + [room.id for room in stage.rooms]
         first_id = max(taken, default=0) + 1
-        rigid = self._entries('object_instances')
+        rigid = self._list_entries('object_instances')
         packed = PackedNames.of_scene(self.dataset.path.parent, self.name)
         if packed is not None:
             self.templates.count(packed.path, self.path)
             labels = packed.label_set(self.dataset.name)
             rigid = packed.label_instances(rigid, labels)
-        articulated = self._entries('articulated_object_instances')
+        articulated = self._list_entries('articulated_object_instances')
         # Our export says ids; other entries get the next free ones.
         entries = [*rigid, *articulated]
         said = [read_added(entry, str(self.path)).instance_id for entry in entries]
@@ -353,7 +349,7 @@ class _SceneReader:
         ids = [next(free) if known is None else known for known in said]
         first_room = max([first_id - 1, *ids]) + 1
         rooms = (*stage.rooms, *read_rooms(semantics, first_room))
-        objects = self._objects(rigid, articulated, ids, labels, rooms)
+        objects = self._read_objects(rigid, articulated, ids, labels, rooms)
         if packed is not None:
             join_parts = packed.join_parts(objects[: len(rigid)])
             objects = [_complete_object(item, rooms, Extras()) for item in join_parts] + objects[
@@ -386,7 +382,7 @@ class _SceneReader:
         says_lamps = all('lamp' in item for item in data.get('lights', {}).values())
         return lights, '' if says_lamps else LAMP_RULE
 
-    def _entries(self, key: str) -> list[dict[str, Any]]:
+    def _list_entries(self, key: str) -> list[dict[str, Any]]:
         entries = self.instance.get(key, [])
         if not isinstance(entries, list) or not all(isinstance(item, dict) for item in entries):
             raise SceneError(f'{self.path}: "{key}" must be a list of objects')
@@ -399,7 +395,7 @@ class _SceneReader:
             return Stage(())
         return read_stage(self.templates, template, entry, labels, f'{self.path}: stage')
 
-    def _objects(
+    def _read_objects(
         self,
         rigid: list[dict[str, Any]],
         articulated: list[dict[str, Any]],
@@ -493,7 +489,8 @@ class PackedNames:
         ):
             raise SceneError(f'{path}: "instances" must be a list of objects with {keys}')
         pairs = [(item[keys[0]], item[keys[1]]) for item in entries]
-        return cls(path, tuple(name for name, _ in pairs), tuple(_class(*pair) for pair in pairs))
+        classes = tuple(_classify(*pair) for pair in pairs)
+        return cls(path, tuple(name for name, _ in pairs), classes)
 
     def label_set(self, name: str) -> LabelSet:
         """Return the classes of the scene."""
@@ -505,10 +502,8 @@ class PackedNames:
     ) -> list[dict[str, Any]]:
         """Return object instances with the ids of their classes."""
         if len(entries) != len(self.names):
-            raise SceneError(
-                f'{self.path} names {len(self.names)} instances, the scene has {len(entries)}; '
-                'pack the data set again'
-            )
+            counts = f'{len(self.names)} instances, the scene has {len(entries)}'
+            raise SceneError(f'{self.path} names {counts}; pack the data set again')
         ids = map(labels.id_of, self.classes)
         return [{**item, 'semantic_id': key} for item, key in zip(entries, ids, strict=True)]
 
@@ -533,7 +528,7 @@ class PackedNames:
         return list(found.values())
 
 
-def _class(name: str, category: str) -> str:
+def _classify(name: str, category: str) -> str:
     if category in _PARTS_OF_BUILDING:
         return category
     return normalised_name(re.sub(r'[_\s-]*\d+$', '', name)) or category

@@ -64,7 +64,7 @@ def read_label_set(path: Path | None, name: str) -> LabelSet:
     if path is None:
         return LabelSet(name, ())
     classes, seen = [], set()
-    for class_id, (raw, said) in sorted(_entries(read_object(path), path).items()):
+    for class_id, (raw, said) in sorted(_list_entries(read_object(path), path).items()):
         if is_unnamed(raw) and (class_id == 0 or raw):
             continue
         label = normalised_name(raw)
@@ -76,7 +76,7 @@ def read_label_set(path: Path | None, name: str) -> LabelSet:
     return LabelSet(name, tuple(classes))
 
 
-def _entries(data: Mapping[str, Any], path: Path) -> dict[int, tuple[str, bool | None]]:
+def _list_entries(data: Mapping[str, Any], path: Path) -> dict[int, tuple[str, bool | None]]:
     """Return by id names and, where our export says it, whether the class is structure.
 
     The file holds a list of classes, or a plain name -> id mapping.
@@ -107,15 +107,10 @@ def check_class_id(semantic_id: int, labels: LabelSet, what: str, source: str) -
     if semantic_id == 0 and 0 not in labels.by_id:
         return UNLABELLED
     if not 0 <= semantic_id < UNLABELLED:
-        raise SceneError(
-            f'{source}: {what} has semantic id {semantic_id}; ids must lie in 0 to '
-            f'{UNLABELLED - 1} to fit into 16-bit semantic images'
-        )
+        limits = f'ids must lie in 0 to {UNLABELLED - 1}'
+        raise SceneError(f'{source}: {what} has semantic id {semantic_id}; {limits}')
     if semantic_id not in labels.by_id:
-        raise SceneError(
-            f'{source}: {what} has semantic id {semantic_id}, which has no name; '
-            'add it to the semantic scene descriptor'
-        )
+        raise SceneError(f'{source}: {what} has semantic id {semantic_id}, which has no name')
     return semantic_id
 
 

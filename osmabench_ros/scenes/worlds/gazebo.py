@@ -80,10 +80,8 @@ class ModelFinder:
         elif scheme in ('model', 'package') and '..' not in Path(rest).parts:
             candidates = [folder / rest for folder in self.folders]
         else:
-            raise MissingFileError(
-                f'{where}: {uri} is not on this machine in a folder of models; '
-                'download the model into one and name it by model://'
-            )
+            problem = f'{where}: {uri} is not on this machine'
+            raise MissingFileError(f'{problem}; download the model and name it by model://')
         for path in (*candidates, *(_find_in_any_case(item) for item in candidates)):
             if path is not None and resolve_path(path) is not None:
                 return self._locate_within(path, rest, f'{where}: {uri}')
@@ -104,13 +102,11 @@ class ModelFinder:
 
     def _locate_within(self, path: Path, name: str, what: str) -> Path:
         if Path(name).is_absolute() or not leads_into(self.folders, path):
-            raise SceneError(
-                f'{what} is outside of the folders of models; name it relative to one of them, '
-                'or give its folder with --models'
-            )
+            problem = f'{what} is outside of the folders of models'
+            raise SceneError(f'{problem}; give its folder with --models')
         return path
 
-    def model_file(self, folder: Path, where: str) -> Path:
+    def find_model_file(self, folder: Path, where: str) -> Path:
         """Return the newest SDF file of a model folder."""
         for name in (*_sort_files_by_version(folder / 'model.config'), 'model.sdf'):
             if name and resolve_path(folder / name) is not None:
@@ -180,7 +176,7 @@ def read_light(element: Element, pose: Pose, where: str) -> Light:
     return replace(light, intensity=light.intensity * factor)
 
 
-def sun() -> Light:
+def make_sun() -> Light:
     """Return the light of Gazebo's own model `sun`."""
     return Light(
         'sun', LightKind.DIRECTIONAL, direction=(-0.5, 0.1, -0.9), intensity=0.8, lamp=False
@@ -213,7 +209,7 @@ def load_visual(visual: Element, base: Path, finder: ModelFinder, where: str) ->
     geometry = visual.find('geometry')
     if geometry is None or numbers(visual.find('transparency'), 1, (0.0,), where)[0] >= 1:
         return []
-    material = _material(visual.find('material'), base, finder, where)
+    material = _read_look(visual.find('material'), base, finder, where)
     mesh_element = geometry.find('mesh')
     if mesh_element is not None:  # keeps the materials of its file
         return _load_mesh_file(mesh_element, base, finder, where)
@@ -276,7 +272,7 @@ def _load_mesh_file(element: Element, base: Path, finder: ModelFinder, where: st
     return [map_linearly(mesh, scale @ axes) for mesh in meshes]
 
 
-def _material(element: Element | None, base: Path, finder: ModelFinder, where: str) -> Material:
+def _read_look(element: Element | None, base: Path, finder: ModelFinder, where: str) -> Material:
     """Return the material that an element describes, a neutral one if it describes none."""
     if element is None:
         return NEUTRAL
@@ -335,7 +331,7 @@ class _WorldReader:
         self.digest = hashlib.sha256()
         self.lights: list[Light] = []
         self._root = self._parse(path)
-        acts = _up_axis_acts(options.collada_up, self._root, path)
+        acts = _is_up_axis_used(options.collada_up, self._root, path)
         self.finder = ModelFinder(path, options, up_axis_acts=acts)
         self._placed: dict[str, Pose] = {}
 
@@ -387,7 +383,7 @@ class _WorldReader:
             posed = model if element.find('pose') is None else element
             pose = scope.resolve(*read_pose(posed, f'{source}: model "{name}"'))
             pose = self._placed.get(name, above @ pose)
-            yield from self._model(model, name, pose, source, depth)
+            yield from self._read_model(model, name, pose, source, depth)
 
     def _resolve_include(self, element: Element, file: Path) -> tuple[Element, Path] | None:
         """Return the model an <include> names and its file; None for the sun, a light."""
@@ -395,13 +391,13 @@ class _WorldReader:
         where = f'{file}: include "{uri}"'
         try:
             found = self.finder.find(uri, file.parent, where)
-            source = self.finder.model_file(found, where) if found.is_dir() else found
+            source = self.finder.find_model_file(found, where) if found.is_dir() else found
         except MissingFileError as error:
             built_in = uri.rstrip('/').rpartition('/')[2].lower()
             if built_in == 'ground_plane':
                 return ground_plane(), file
             if built_in == 'sun':
-                self.lights.append(sun())
+                self.lights.append(make_sun())
             else:
                 self.finder.missing.append(str(error))
             return None
@@ -416,7 +412,7 @@ class _WorldReader:
             return None
         return model, source
 
-    def _model(
+    def _read_model(
         self, model: Element, name: str, pose: Pose, file: Path, depth: int
     ) -> Iterator[Part]:
         where = f'{file}: model "{name}"'
@@ -447,7 +443,7 @@ class _WorldReader:
             self.lights.append(read_light(light, pose, where))
 
 
-def _up_axis_acts(wanted: ColladaUp, root: Element, path: Path) -> bool:
+def _is_up_axis_used(wanted: ColladaUp, root: Element, path: Path) -> bool:
     """Return whether the `up_axis` of Collada files turns them, in a world of this version."""
     if wanted is not ColladaUp.VERSION:
         return wanted is ColladaUp.APPLIED
@@ -455,10 +451,8 @@ def _up_axis_acts(wanted: ColladaUp, root: Element, path: Path) -> bool:
     try:
         parts = tuple(int(part) for part in version.split('.'))
     except ValueError:
-        raise SceneError(
-            f'{path}: <sdf version="{version}"> is not a version; correct it, or say what '
-            'up_axis of Collada files does with --collada-up'
-        ) from None
+        problem = f'{path}: <sdf version="{version}"> is not a version'
+        raise SceneError(f'{problem}; correct it, or give --collada-up') from None
     return parts > LAST_OF_CLASSIC
 
 

@@ -159,7 +159,7 @@ def _drop_far_parts(parts: Sequence[Part]) -> tuple[Sequence[Part], list[str]]:
     parts is large, and than MIN_FAR_M, the other side is far, and the rest is split again. Of
     two sides with about as many parts none is the rest.
     """
-    boxes = [_box(part) for part in parts]
+    boxes = [_measure_box(part) for part in parts]
     low, high = (np.array([getattr(box, end) for box in boxes]) for end in ('minimum', 'maximum'))
     near = np.ones(len(parts), bool)
     texts = []
@@ -196,7 +196,7 @@ def _find_widest_gap(
 
 def _with_cut_grounds(models: Sequence[Part]) -> Sequence[Part]:
     """Cut ground planes, often 100 m wide, to the other models."""
-    boxes = [_box(model) for model in models]
+    boxes = [_measure_box(model) for model in models]
     ground = [box.size[2] < 0.01 and box.size.max() > GROUND_M for box in boxes]
     rest = [box for box, is_ground in zip(boxes, ground, strict=True) if not is_ground]
     if not rest:
@@ -214,7 +214,7 @@ def _with_cut_grounds(models: Sequence[Part]) -> Sequence[Part]:
     return cut
 
 
-def _box(model: Part) -> AxisAlignedBox:
+def _measure_box(model: Part) -> AxisAlignedBox:
     points = np.concatenate([mesh.vertices for mesh in model.meshes])
     return AxisAlignedBox.around(model.pose.transform(points))
 

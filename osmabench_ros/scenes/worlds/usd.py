@@ -79,7 +79,7 @@ def make_shape(prim: Any, where: str) -> Mesh | None:
     return map_linearly(mesh, Z_TO_AXIS[str(value('axis'))])
 
 
-def triangles(mesh: Any, uv_name: str, where: str) -> tuple[Mesh, NDArray[np.int64]]:
+def read_triangles(mesh: Any, uv_name: str, where: str) -> tuple[Mesh, NDArray[np.int64]]:
     """Return a mesh of triangles, a vertex a corner, and the face that each one is of."""
     from pxr import UsdGeom
 
@@ -445,7 +445,7 @@ class _StageReader:
         subsets = UsdShade.MaterialBindingAPI(prim).GetMaterialBindSubsets()
         names = [self._materials.of(item.GetPrim())[1] for item in subsets]
         wanted = next(filter(None, [uv_name, *names]), 'st')
-        mesh, owners = triangles(UsdGeom.Mesh(prim), wanted, where)
+        mesh, owners = read_triangles(UsdGeom.Mesh(prim), wanted, where)
         if not len(mesh.faces):
             return []
         found, rest = [], np.ones(len(mesh.faces), bool)

@@ -205,10 +205,7 @@ def files_of(path: Path) -> tuple[list[Path], str, list[str]]:
     if not os.path.exists(path):
         raise SequenceError(f'{path} does not exist; name a folder of a bag, or one of its files')
     if not present:
-        raise SequenceError(
-            f'{path} is not a bag: there is no .mcap or .db3 file in it; name a folder of a bag, '
-            'or one of its files'
-        )
+        raise SequenceError(f'{path} is not a bag: there is no .mcap or .db3 file in it')
     try:
         names, distribution = read_metadata(folder)
     except OsmabenchError as error:

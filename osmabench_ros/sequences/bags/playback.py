@@ -52,9 +52,9 @@ class Playback:
         first_ns, last_ns = bag.span_ns
         self._begin_ns = first_ns + round(settings.start_s * 1e9)
         if self._begin_ns > last_ns:
+            length = f'{(last_ns - first_ns) / 1e9:.2f} s long'
             raise ConfigError(
-                f'{bag.path} is {(last_ns - first_ns) / 1e9:.2f} s long; it has nothing after '
-                f'{settings.start_s:g} s'
+                f'{bag.path} is {length}; it has nothing after {settings.start_s:g} s'
             )
         self._stop_ns = last_ns + 1
         if settings.duration_s:

@@ -37,7 +37,7 @@ from support.libraries import Lazy, needs
 
 from osmabench_ros.base.fence import VARIABLE
 from osmabench_ros.errors import LimitError, MapError, OsmabenchError
-from osmabench_ros.maps.importer import ImportOptions, import_map, importer_names
+from osmabench_ros.maps.importer import ImportOptions, import_map, list_importers
 from osmabench_ros.maps.importers import assembly
 from osmabench_ros.maps.storage import pack_map, unpack_map
 from osmabench_ros.semantics.labels import LabelSet
@@ -186,7 +186,7 @@ def test_more_objects_than_a_map_may_have_are_refused(tmp_path, monkeypatch):
         import_map('pointcloud', tmp_path)
 
 
-@pytest.mark.parametrize('method', importer_names())
+@pytest.mark.parametrize('method', list_importers())
 @pytest.mark.parametrize('path', ['a\0b', '/dev/zero', 'loop', '.', 'nothing'])
 def test_a_path_without_a_map_is_named(tmp_path, monkeypatch, method, path):
     monkeypatch.chdir(tmp_path)

@@ -6,9 +6,9 @@ from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.standard_messages import (
-    detection_of_node,
+    convert_detections,
+    make_detection,
     map_of_detections,
-    nodes_of_detections,
 )
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
@@ -63,7 +63,7 @@ def test_boxes_become_nodes_with_their_best_class_first() -> None:
 
 def test_a_node_survives_the_detection() -> None:
     node = read(detection('4', [('chair', 0.2)], 0.3)).graph.nodes[0]
-    again = nodes_of_detections([detection_of_node(node)], LABELS)[0]
+    again = convert_detections([make_detection(node)], LABELS)[0]
     assert (again.id, again.labels) == (node.id, node.labels)
     np.testing.assert_allclose(again.oriented_box.corners(), node.oriented_box.corners())
 

@@ -56,7 +56,7 @@ def generated():
     def render(pose):
         ways = CAMERA.rays().reshape(-1, 3) @ pose.rotation.T.astype(np.float32)
         origins = np.tile(pose.translation.astype(np.float32), (len(ways), 1))
-        _, instances = rays.first_hits(origins, ways)
+        _, instances = rays.find_first_hits(origins, ways)
         shape = (CAMERA.height, CAMERA.width)
         color = np.zeros((*shape, 3), np.uint8)
         depth, classes = np.ones(shape, np.float32), np.zeros(shape, np.uint16)

@@ -24,7 +24,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from osmabench_ros.maps.standard_messages import fields_of, records_of
+from osmabench_ros.maps.standard_messages import list_fields, make_records
 from osmabench_ros.maps.storage import pack_map
 from support import TESTS
 
@@ -148,7 +148,7 @@ def point_cloud(
     dense: DenseMap, stamp_ns: int = 0, frame_id: str = 'world', **renamed: str
 ) -> Any:
     """Return the points of a map; `label='semantic'` gives that field another name."""
-    records = records_of(dense)
+    records = make_records(dense)
     return make(
         'sensor_msgs/PointCloud2',
         header=header(stamp_ns, frame_id),
@@ -156,7 +156,7 @@ def point_cloud(
         width=len(records),
         fields=[
             asdict(item) | {'name': renamed.get(item.name, item.name)}
-            for item in fields_of(records)
+            for item in list_fields(records)
         ],
         point_step=records.dtype.itemsize,
         row_step=records.nbytes,
