@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -137,6 +137,7 @@ def _make_matrix_report(
             *origin.notes,
             *run_manifest.read_warnings(plans),
             *_list_doubts(plans, runs),
+            *list_common_limits(runs),
             *(f'{run.run_id}: {text}' for run in runs for text in run.remarks),
         ),
     )
@@ -242,6 +243,27 @@ def _list_doubts(plans: Sequence[RunPlan], runs: Sequence[RunReport]) -> Iterato
                     f'{key}: {item.suite} asks only {item.n} questions, so that one answer weighs '
                     f'{100 / item.n:.1f} points'
                 )
+
+
+def list_common_limits(runs: Iterable[RunReport]) -> Iterator[str]:
+    """Yield which share of questions common accuracies are over, and the maps that limit it.
+
+    Another map that serves little changes that metric of all maps of a matrix.
+    """
+    totals: dict[str, Counter[str]] = defaultdict(Counter)
+    limiting: dict[str, dict[str, None]] = defaultdict(dict)
+    for run in runs:
+        asked = {x.suite: x.n for x in run.metrics if (x.metric, x.class_name) == ('accuracy', '')}
+        for item in run.metrics:
+            if item.metric == 'accuracy_of_common':
+                totals[item.suite] += Counter(common=item.n, asked=asked[item.suite])
+            elif item.metric == 'accuracy' and item.class_name and item.value is None:
+                limiting[item.suite][item.mapper] = None
+    for suite, total in totals.items():
+        share = total['common'] / total['asked']
+        names = ', '.join(limiting[suite])
+        due = f', due to {names}' if names else ''
+        yield f'{suite}: accuracy_of_common is over {share:.0%} of the questions{due}'
 
 
 def _list_uneven_mixes(plans: Sequence[RunPlan]) -> Iterator[str]:

@@ -138,6 +138,7 @@ def test_maps_are_compared_over_the_questions_that_all_of_them_can_serve(
         assert abs(item.value - right / item.n) < 1e-12
     for text in ((root / 'report.html').read_text(), _printed(whole, root)):
         assert 'VQA common' in text
+        assert 'of the questions, due to noisy' in text
     monkeypatch.setattr('osmabench_ros.reports.matrix.MOST_ON_ONE_PAGE', 1)
     large = write_matrix_report(config(), plans, runs, root)
     assert [r for r in large.metrics if r.metric == 'accuracy_of_common'] == common
