@@ -231,8 +231,11 @@ def print_status(matrix: MatrixOnDisk, runs: Sequence[RunOnDisk]) -> None:
     console = Console(soft_wrap=True)
     table = make_table(('run', 'state', 'why'), whole=2)
     for run in runs:
+        lines = run.reason.splitlines() or ['']
+        # Of an error with the end of a log, the last line has the exception.
+        why = ' '.join(dict.fromkeys((lines[0], lines[-1].strip())))
         state = f'[{STATE_STYLES[run.state.value]}]{run.state.value}[/]'
-        table.add_row(escape(run.run_id), state, escape(run.reason.partition('\n')[0]))
+        table.add_row(escape(run.run_id), state, escape(why))
     console.print(table)
     counts = ', '.join(f'{count} {state}' for state, count in _count_states(runs).items() if count)
     console.print(f'{escape(str(matrix.root))}: {counts or "no runs"}', highlight=False)

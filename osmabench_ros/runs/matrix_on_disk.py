@@ -131,7 +131,7 @@ def check_results(root: Path, plans: Sequence[RunPlan]) -> None:
 
 @dataclass(frozen=True)
 class RunOnDisk:
-    """A run, how far it came, and the first line of why it came no further."""
+    """A run, how far it came, and why it came no further."""
 
     run_id: str
     state: RunState

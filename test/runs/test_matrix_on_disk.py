@@ -27,7 +27,9 @@ def runs(left: MatrixOnDisk, tmp_path: Path) -> MatrixOnDisk:
     found = MatrixOnDisk(shutil.copytree(left.root, tmp_path / 'out' / 'boxes'))
     _, server, _, cut_off, absent, _ = found.run_ids
     (found.root / server / 'report.json').unlink()
-    report = RunReport(run_id=server, status=Status.INCOMPLETE, error='vqa: no server\nat all')
+    report = RunReport(
+        run_id=server, status=Status.INCOMPLETE, error='vqa: no server\nTraceback\n  at all'
+    )
     write_json(found.root / server / INCOMPLETE, report.model_dump(mode='json'))
     (found.root / cut_off / 'report.json').unlink()
     shutil.rmtree(found.root / absent)
@@ -52,18 +54,18 @@ def test_every_state_is_told_apart(runs: MatrixOnDisk) -> None:
     assert [state for state, _ in found] == [
         'done', 'incomplete', 'failed', 'incomplete', 'not begun', 'failed',
     ]  # fmt: skip
-    assert found[1][1] == 'vqa: no server\nat all'
+    assert found[1][1] == 'vqa: no server\nTraceback\n  at all'
     assert found[3][1].startswith('cut off at the stage evaluate')
     with held(runs.root):
         assert [state for state, _ in states(runs.root)][3] == 'running'
     assert states(runs.root) == found
 
 
-def test_people_read_counts_and_the_first_line_of_an_error(runs: MatrixOnDisk) -> None:
+def test_people_read_counts_and_the_first_and_last_line_of_an_error(runs: MatrixOnDisk) -> None:
     code, text = status(str(runs.root))
     assert code == 1
-    assert 'vqa: no server' in text
-    assert 'at all' not in text
+    assert 'vqa: no server at all' in text
+    assert 'Traceback' not in text
     assert '1 done, 2 failed, 2 incomplete, 1 not begun' in text
 
 
