@@ -32,9 +32,7 @@ def record(
     exclude: Annotated[str, Option(help='Regular expression of topics to leave out.')] = '',
     compression: Annotated[Literal['zstd', 'lz4', 'none'], Option(help='Of the bag.')] = 'zstd',
     split_size: Annotated[str, Option(help='Begin a new file at this size, e.g. 2G.')] = '0',
-    split_duration: Annotated[
-        float, Option(help='New file after so many seconds; 0 never.')
-    ] = 0.0,
+    split_duration: Annotated[float, Option(help='New file after so many seconds.')] = 0.0,
     acks: Annotated[bool, Option('--acks', help='Acknowledge each frame, for lockstep.')] = False,
     duration: Annotated[float, Option(min=0.0, help='End after so many seconds.')] = 0.0,
 ) -> None:
@@ -125,10 +123,7 @@ class RecordedMapOptions:
 
     map_topic: Annotated[str, _map(help='Topic of the map; default: the only one.')] = ''
     msg_path: Annotated[list[Path] | None, _map(help='.msg files or folders of them.')] = None
-    at: Annotated[
-        float | None,
-        _map(min=0, help='Seconds after the start of the bag; default: the last map.'),
-    ] = None
+    at: Annotated[float | None, _map(min=0, help='Seconds into the bag; else the last.')] = None
     method: Annotated[str, _map(help='Name of the mapping method in the report.')] = ''
     labels: Annotated[Path | None, _map(help='YAML or JSON of class names by id.')] = None
 
@@ -139,14 +134,9 @@ class ReferenceOptions:
 
     ground_truth: Annotated[Path | None, _reference(help=options.GROUND_TRUTH_HELP)] = None
     scene: Annotated[
-        str,
-        _reference(
-            help='"apartment" (with --seed), scene folder or data set; ground truth is made now.'
-        ),
+        str, _reference(help='"apartment" (with --seed), folder or data set, to make it from.')
     ] = ''
-    run: Annotated[Path | None, _reference(help='Folder of a run; its ground truth is taken.')] = (
-        None
-    )
+    run: Annotated[Path | None, _reference(help='Run that has ground truth, a folder.')] = None
     reference: Annotated[
         Path | None, _reference(help='PLY or PCD, z up, metres, with or without labels.')
     ] = None
@@ -159,9 +149,7 @@ class ReferenceOptions:
     ] = None
     transform: Annotated[
         Numbers | None,
-        _alignment(
-            help='For --align known, or as first guess of icp.', metavar='X Y Z QX QY QZ QW'
-        ),
+        _alignment(help='For known, or the first guess of icp.', metavar='X Y Z QX QY QZ QW'),
     ] = None
 
 
@@ -172,12 +160,8 @@ class PoseOptions:
     pose_topic: Annotated[
         str, pose_option(help="Topic of the stack's own pose, or /tf:PARENT.CHILD.")
     ] = ''
-    reference_topic: Annotated[
-        str, pose_option(help='Topic of true poses; default: ground_truth/.')
-    ] = ''
-    reference_trajectory: Annotated[Path | None, pose_option(help='TUM file of true poses.')] = (
-        None
-    )
+    reference_topic: Annotated[str, pose_option(help='True poses; default: ground_truth/.')] = ''
+    reference_trajectory: Annotated[Path | None, pose_option(help='TUM file of them.')] = None
     trajectory_align: TrajectoryAlign = 'se3'
 
 

@@ -85,9 +85,7 @@ def import_(
     condition: Annotated[str, Option(help='Condition it was mapped under.')] = '',
     frames_used: Annotated[int, Option(help='Frames the method integrated.')] = 0,
     method_version: Annotated[str, Option(help='Version or commit of the method.')] = '',
-    feature_model: Annotated[
-        str, Option(help='Encoder of the features; default: by method.')
-    ] = '',
+    feature_model: Annotated[str, Option(help='Encoder of the features; else by method.')] = '',
     feature_pretrained: Annotated[str, Option(help='Weights of that encoder.')] = '',
 ) -> None:
     """Convert the output of a mapping method into a semantic map."""
@@ -134,9 +132,7 @@ def label(
         Path | None,
         Option(help='.npy (classes, D) by class id; default: the text encoder of the map.'),
     ] = None,
-    captions: Annotated[
-        bool, Option('--captions', help='Label by the captions of nodes.')
-    ] = False,
+    captions: Annotated[bool, Option('--captions', help='Label by captions of nodes.')] = False,
     space: Annotated[str, Option(help="Feature space to use; default: the points' one.")] = '',
 ) -> None:
     """Label an open-vocabulary map by features that text can be compared with, or by captions.

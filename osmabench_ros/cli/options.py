@@ -45,12 +45,7 @@ Seed = Annotated[int, Option('--seed', min=0, help='Seed of the apartment.')]
 AsJson = Annotated[bool, Option('--json', help='Print JSON for programs.')]
 RerunFile = Annotated[
     Path | None,
-    Option(
-        '--rerun',
-        metavar='FILE.rrd',
-        callback=_checked,
-        help='Also write a recording for Rerun, one for each run.',
-    ),
+    Option('--rerun', metavar='FILE.rrd', callback=_checked, help='Also record runs for Rerun.'),
 ]
 _model_option = partial(Option, rich_help_panel='Language model')
 DryRun = Annotated[bool, _model_option('--dry-run', help='Print counts and costs; ask no model.')]
@@ -61,16 +56,12 @@ class ModelOptions:
     """Options of language models; None leaves the default of `ModelAccess`."""
 
     base_url: Annotated[str | None, _model_option(help='Address of your own server.')] = None
-    cache: Annotated[Path | None, _model_option(help='Folder of replies; else in ~/.cache.')] = (
-        None
-    )
+    cache: Annotated[Path | None, _model_option(help='Folder of replies; else ~/.cache.')] = None
     concurrency: Annotated[int | None, _model_option(help='Requests at a time; else 4.')] = None
     max_tokens: Annotated[int | None, _model_option(help='Stop before more tokens.')] = None
     max_cost: Annotated[float | None, _model_option(help='Stop before more is spent.')] = None
     input_price: Annotated[float | None, _model_option(help='For a million tokens sent.')] = None
-    output_price: Annotated[float | None, _model_option(help='For a million tokens received.')] = (
-        None
-    )
+    output_price: Annotated[float | None, _model_option(help='For a million received.')] = None
     timeout_s: Annotated[
         float | None, _model_option('--timeout', help='Seconds for a reply; else 120.')
     ] = None
@@ -133,9 +124,7 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 class Verbosity:
     """Options of every command."""
 
-    verbose: Annotated[bool, Option('--verbose', help='Show every detail, and tracebacks.')] = (
-        False
-    )
+    verbose: Annotated[bool, Option('--verbose', help='Show details and tracebacks.')] = False
     quiet: Annotated[bool, Option('--quiet', help='Show results and errors only.')] = False
 
 

@@ -99,17 +99,11 @@ def compare(
     before: Annotated[Path, Result],
     after: Annotated[Path, Result],
     mapper: Annotated[
-        list[str] | None,
-        Option(
-            metavar='OLD=NEW', help='Compare only OLD of the first result with NEW of the second.'
-        ),
+        list[str] | None, Option(metavar='OLD=NEW', help='Compare only these, first and second.')
     ] = None,
     worse: Annotated[
         list[str] | None,
-        Option(
-            metavar='METRIC=AMOUNT',
-            help='Fail if this metric gets worse by more, e.g. macc=0.01. May be repeated.',
-        ),
+        Option(metavar='METRIC=AMOUNT', help='Fail if this gets worse by more, e.g. macc=0.01.'),
     ] = None,
     as_json: AsJson = False,
     out: Annotated[Path | None, Option(help='Folder that gets the comparison as a page.')] = None,

@@ -32,18 +32,10 @@ def run(
         int | None, Option(min=1, help='Most runs at once; default: by cores and memory.')
     ] = None,
     speeds: Annotated[
-        str,
-        Option(
-            metavar='1,2,4|auto',
-            help='Find the fastest speed that each mapper follows; auto: as under `sweep:`.',
-        ),
+        str, Option(metavar='1,2,4|auto', help='Find the fastest speed that each mapper follows.')
     ] = '',
     cluster: Annotated[
-        str,
-        Option(
-            metavar='HOST:PORT|auto',
-            help='Run on a Ray cluster that shares --out (extra "cluster").',
-        ),
+        str, Option(metavar='HOST:PORT|auto', help='Run on a Ray cluster that shares --out.')
     ] = '',
     tries: Annotated[
         int, Option(min=1, max=100, help='Most tries of a run when its node of --cluster fails.')
@@ -52,7 +44,7 @@ def run(
         str, Option(metavar='URL', help='Where nodes of --cluster copy finished runs (fsspec).')
     ] = '',
     dry_run: Annotated[bool, Option('--dry-run', help='Only print what would be run.')] = False,
-    scene: Annotated[str, Option(help='Take this scene in place of those of the file.')] = (''),
+    scene: Annotated[str, Option(help='Take this scene in place of those of the file.')] = '',
 ) -> None:
     """Run a configuration: every scene under every condition with every mapper.
 

@@ -48,8 +48,7 @@ def import_(
     models: Annotated[list[Path] | None, Option(help='Folder of Gazebo models.')] = None,
     classes: Annotated[Path | None, Option(help='JSON: classes by pattern of names.')] = None,
     label_set: Annotated[
-        str,
-        Option(metavar='apartment|FILE.json', help='Known classes that guesses are matched to.'),
+        str, Option(metavar='apartment|FILE.json', help='Known classes, to match guesses to.')
     ] = '',
     collada_up: Annotated[
         Literal['version', 'ignored', 'applied'],

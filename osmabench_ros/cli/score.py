@@ -234,17 +234,13 @@ TrajectoryAlign = Annotated[
 class PairingOptions:
     """Which poses of two trajectories are compared."""
 
-    max_diff: Annotated[float, pose_option('--max-diff', min=0, help='Of stamps, in seconds.')] = (
-        0.01
-    )
+    max_diff: Annotated[float, pose_option('--max-diff', min=0, help='Of stamps, seconds.')] = 0.01
     time_offset: Annotated[float, pose_option(help="Seconds to add to the stack's stamps.")] = 0.0
     rpe_delta: Annotated[float, pose_option(help='Interval of relative errors.')] = 1.0
     rpe_unit: Annotated[
         Literal['frames', 'seconds', 'metres'], pose_option(help='Unit of that interval.')
     ] = 'frames'
-    rpe_all_pairs: Annotated[
-        bool, pose_option('--rpe-all-pairs', help='Not only consecutive ones.')
-    ] = False
+    rpe_all_pairs: Annotated[bool, pose_option('--rpe-all-pairs', help='All intervals.')] = False
 
     def settings(self, align: str) -> TrajectorySettings:
         """Return how trajectories are compared."""

@@ -88,11 +88,9 @@ class Account:
             (self.max_cost, self.cost(total), ''),
         ):
             if most is not None and used > most:
-                raise BudgetExceededError(
-                    f'the budget of {most}{unit} would be overrun; all replies are kept: '
-                    'raise it and run again to go on',
-                    reason=f'the budget of {most}{unit} is used up',
-                )
+                reason = f'the budget of {most}{unit} is used up'
+                remedy = 'all replies are kept: raise it and run again to go on'
+                raise BudgetExceededError(f'{reason}; {remedy}', reason=reason)
 
     def settle(self, reserved: Usage, used: Usage) -> None:
         """Replace a reservation by the actual use."""

@@ -89,10 +89,8 @@ class PrecomputedEmbedder:
             features = read_npy(path, ConfigError).astype(np.float32)
         texts = read_json(texts_path, ConfigError)
         if features.ndim != 2 or not isinstance(texts, list) or len(texts) != len(features):
-            raise ConfigError(
-                f'text features {path} are {features.shape}; {texts_path.name} must list one text '
-                'for each row'
-            )
+            rule = f'{texts_path.name} must list one text for each row'
+            raise ConfigError(f'text features {path} are {features.shape}; {rule}')
         lengths = np.linalg.norm(features, axis=1, keepdims=True)
         if not np.isfinite(lengths).all() or (lengths == 0).any():
             raise ConfigError(f'text features {path}: a row is zero or not finite')
@@ -108,8 +106,7 @@ class PrecomputedEmbedder:
         """Return features of shape (N, D), rows of length 1."""
         missing = sorted(set(texts) - self._rows.keys())
         if missing:
-            raise ConfigError(
-                f'text features {self._path} lack "{missing[0]}" and {len(missing) - 1} more; '
-                "compute them with the map's own text encoder and add them"
-            )
+            problem = f'lack "{missing[0]}" and {len(missing) - 1} more'
+            remedy = "compute them with the map's own text encoder and add them"
+            raise ConfigError(f'text features {self._path} {problem}; {remedy}')
         return np.stack([self._rows[text] for text in texts])

@@ -35,9 +35,7 @@ class GeminiModel(HostedModel):
     def connect(self, address: str, http: Any) -> None:
         """Make the client of google-genai."""
         if not self._key:
-            raise LanguageModelError(
-                f'{self.name} needs a key in the environment variable {KEY_VARIABLES[0]}'
-            )
+            raise LanguageModelError(f'{self.name} needs a key in {KEY_VARIABLES[0]}')
         from google import genai
 
         self._client = genai.Client(

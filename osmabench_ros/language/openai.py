@@ -38,10 +38,8 @@ class OpenAIModel(HostedModel):
     def connect(self, address: str, http: Any) -> None:
         """Make the client of openai."""
         if not self._key and self.server == OPENAI_SERVER:
-            raise LanguageModelError(
-                f'{self.name} needs a key in the environment variable {KEY_VARIABLE}, or the '
-                'address of your server in the option base_url'
-            )
+            need = f'a key in {KEY_VARIABLE}, or the address of your server in base_url'
+            raise LanguageModelError(f'{self.name} needs {need}')
         import openai
 
         self._rejected: type[Exception] = openai.BadRequestError

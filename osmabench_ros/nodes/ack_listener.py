@@ -118,8 +118,7 @@ class RestartWatch:
             if not found <= self._known.setdefault(name, found):
                 raise ParticipantError(
                     f'node "{name}" was started again after {frames_published} frames, which it '
-                    'has forgotten, or another node has taken its name. Find out why, and repeat '
-                    'the run'
+                    'has forgotten, or another node has taken its name; repeat the run'
                 )
 
     def _look(self) -> dict[str, Identities]:

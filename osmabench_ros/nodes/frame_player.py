@@ -374,19 +374,15 @@ def _open_sequence(settings: BridgeSettings, path: Path) -> BridgeSource:
     for item in settings_of(BridgeSettings):
         changed = item.of(settings) != item.of(BridgeSettings())
         if item.path[0] in OF_SIMULATIONS and item.name != 'seed' and changed:
-            raise ConfigError(
-                f'parameter "{item.name}" describes a simulation, but "sequence" plays a '
-                'recorded one; leave one of them out'
-            )
+            problem = 'describes a simulation, but "sequence" plays a recorded one'
+            raise ConfigError(f'parameter "{item.name}" {problem}; leave one of them out')
     sequence = open_sequence(path, settings.sequence_topics)
     frames, info = RecordedFrames(sequence), sequence.info
     condition = str(settings.condition)
     default = BridgeSettings.model_fields['condition'].default
     if info.condition and condition not in (default, info.condition):
-        raise ConfigError(
-            f'parameter "condition" is "{condition}", but {path} was recorded under '
-            f'"{info.condition}"; leave the parameter out'
-        )
+        recorded = f'{path} was recorded under "{info.condition}"; leave the parameter out'
+        raise ConfigError(f'parameter "condition" is "{condition}", but {recorded}')
     return BridgeSource(
         frames,
         *names_of(sequence, path),

@@ -75,10 +75,8 @@ class MatchedSubscription:
             return
         for info in publishers:
             if info.topic_type != self.type_name:
-                raise ContractError(
-                    f'topic "{topic}": node {info.node_name} publishes {info.topic_type}, '
-                    f'not {self.type_name}; say so in the configuration of the method'
-                )
+                found = f'node {info.node_name} publishes {info.topic_type}, not {self.type_name}'
+                raise ContractError(f'topic "{topic}": {found}; correct its type')
         self._subscription = create_checked_subscription(
             self.node,
             self.message_type,

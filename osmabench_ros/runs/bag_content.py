@@ -214,10 +214,8 @@ def read_trajectory(name: str) -> StampedTrajectory:
     if is_bag(path):
         with open_bag(path) as bag:
             found = pose_topics({item.topic: item.message_type for item in bag.connections})
-        raise ConfigError(
-            f'{path} is a bag; name a topic of it, such as {path}:{(found or ["/odom"])[0]}. '
-            f'{suggestion("", [*found, "/tf:PARENT.CHILD"])}'
-        )
+        problem = f'{path} is a bag; name a topic of it, such as {path}:{(found or ["/odom"])[0]}'
+        raise ConfigError(f'{problem}. {suggestion("", [*found, "/tf:PARENT.CHILD"])}')
     return read_tum(path)
 
 

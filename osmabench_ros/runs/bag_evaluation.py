@@ -274,10 +274,8 @@ class _Evaluation:
             return read_tum(choice.reference_file), choice.reference_file.name
         topic = choice.reference or bag_content.reference_topic(self.content, estimate)
         if not topic:
-            raise ConfigError(
-                f'{self.source.path} has no ground truth of poses to compare '
-                f'"{choice.estimate}" with; give --reference-topic or --reference-trajectory'
-            )
+            problem = f'{self.source.path} has no true poses to compare "{choice.estimate}" with'
+            raise ConfigError(f'{problem}; give --reference-topic or --reference-trajectory')
         return bag_content.bag_trajectory(self.bag, self.content, topic), topic
 
 
@@ -303,11 +301,11 @@ def place_map(
     if alignment is MapAlignment.NONE:
         return Similarity(), f'{taken}, as --align none asks for'
     if alignment is None or (alignment is MapAlignment.KNOWN and source.transform is None):
+        known = ', '.join(transforms.frames) or 'none'
         raise ConfigError(
             f'the map is in frame "{map_frame}", its reference in "{reference_frame}", and the TF '
-            f'of the bag does not connect them (it has {", ".join(transforms.frames) or "none"}); '
-            'choose --align icp, trajectory, or known with --transform; or --align none, if the '
-            'frames are the same'
+            f'of the bag does not connect them (it has {known}); choose --align icp, trajectory, '
+            'or known with --transform; or --align none, if the frames are the same'
         )
     return Similarity(), f'before alignment {taken}'
 
@@ -363,10 +361,8 @@ def align_map(
 def _check_frame(trajectory: TrajectoryScore, semantic_map: SemanticMap) -> None:
     own, frame_id = trajectory.estimate.frame_id.lstrip('/'), semantic_map.header.frame_id
     if own and own != frame_id:
-        raise ConfigError(
-            f'the poses are in frame "{own}", the map in "{frame_id}"; name poses in the frame of '
-            f'the map, such as --pose-topic /tf:{frame_id}.base_link'
-        )
+        remedy = f'name poses in the latter, such as --pose-topic /tf:{frame_id}.base_link'
+        raise ConfigError(f'the poses are in frame "{own}", the map in "{frame_id}"; {remedy}')
 
 
 def _align_by_icp(

@@ -59,10 +59,8 @@ class ReferenceChoice:
     def __post_init__(self) -> None:
         given = [item for item in (self.scene, self.run, self.ground_truth, self.cloud) if item]
         if len(given) > 1:
-            raise ConfigError(
-                f'a map has one reference, not {len(given)}: '
-                f'{", ".join(str(item) for item in given)}'
-            )
+            names = ', '.join(map(str, given))
+            raise ConfigError(f'a map has one reference, not {len(given)}: {names}')
 
     @property
     def exists(self) -> bool:

@@ -176,10 +176,8 @@ class MatrixOnDisk:
             pacing = validated(PacingConfig, noted['config']['pacing'], run_id, RunError)
             plans = self._plans(self.config.model_copy(update={'pacing': pacing}))
         if run_id not in plans:
-            raise RunError(
-                f'{self.root / MANIFEST} has no run "{run_id}"; the folder was renamed or belongs '
-                'elsewhere'
-            )
+            why = 'the folder was renamed or belongs elsewhere'
+            raise RunError(f'{self.root / MANIFEST} has no run "{run_id}"; {why}')
         return plans[run_id]
 
     @property
@@ -272,10 +270,8 @@ def open_run(directory: Path) -> RunPlan:
     if not is_run_name(directory.name):
         runs = sorted(path.parent.name for path in directory.glob('*/map'))
         hint = f'; name one of its runs: {", ".join(runs)}' if runs else ''
-        raise RunError(
-            f'{directory} is not the folder of a run '
-            f'(dataset.scene.condition.mapper.simulator.seed){hint}'
-        )
+        form = 'dataset.scene.condition.mapper.simulator.seed'
+        raise RunError(f'{directory} is not the folder of a run ({form}){hint}')
     return MatrixOnDisk(directory.parent).plan(directory.name)
 
 

@@ -280,10 +280,8 @@ def _refuse_equal_scenes(config: MatrixConfig, keys: Mapping[SceneConfig, SceneK
     seeds: dict[tuple[str, str, str], int] = {}
     for item, key in keys.items() if config.seeds.scene else ():
         if seeds.setdefault((item.reference, item.scene, key.scene), item.seed) != item.seed:
-            raise ConfigError(
-                f'scene {key.scene} of {item.reference} is the same for every seed; list '
-                'seeds.path instead of seeds.scene, for other paths in it'
-            )
+            problem = f'scene {key.scene} of {item.reference} is the same for every seed'
+            raise ConfigError(f'{problem}; list seeds.path instead of seeds.scene')
 
 
 def _check_albedo(config: MatrixConfig, item: SceneConfig, mapper: MapperConfig) -> None:
@@ -293,10 +291,8 @@ def _check_albedo(config: MatrixConfig, item: SceneConfig, mapper: MapperConfig)
     simulator = load_extension(SIMULATORS, config.simulator.name)
     if item.sequence is not None or not getattr(simulator, 'shows_albedo', False):
         source = f'sequence {item.sequence}' if item.sequence else config.simulator.name
-        raise ConfigError(
-            f'mapper "{mapper.name}" has the option albedo, but {source} shows no colours '
-            'without light; choose the simulator "opengl", or leave the option out'
-        )
+        problem = f'has the option albedo, but {source} shows no colours without light'
+        raise ConfigError(f'mapper "{mapper.name}" {problem}; choose simulator "opengl"')
 
 
 def _start_wide(plan: RunPlan, scene: Scene, hfov_rad: float) -> Simulator:
@@ -366,10 +362,8 @@ def _read_recorded_labels(item: SceneConfig, sequence: RecordedSequence) -> Labe
     """Return the classes that the bridge announces; raise ConfigError if the sequence has none."""
     labels = sequence.info.label_set
     if labels is None:
-        raise ConfigError(
-            f'sequence {item.sequence} names no classes, which mappers and scores need; add '
-            'embed_semseg_classes.json'
-        )
+        remedy = 'add embed_semseg_classes.json'
+        raise ConfigError(f'sequence {item.sequence} names no classes; {remedy}')
     return labels
 
 
@@ -377,10 +371,8 @@ def _read_truth(item: SceneConfig, sequence: RecordedSequence) -> ground_truth.G
     """Read the ground truth of a recorded scene; raises ConfigError if it has other classes."""
     truth = ground_truth.read_ground_truth(item.recorded_files[1])
     if truth.label_set.classes != _read_recorded_labels(item, sequence).classes:
-        raise ConfigError(
-            f'ground truth {item.ground_truth} and sequence {item.sequence} have different '
-            'classes; name the ground truth that was made for the sequence'
-        )
+        both = f'ground truth {item.ground_truth} and sequence {item.sequence}'
+        raise ConfigError(f'{both} have different classes; name those made for each other')
     return truth
 
 
@@ -403,11 +395,9 @@ def _check_recorded_condition(
     recorded = sequence.info.condition
     others = [name for name in conditions if recorded and name != recorded]
     if others or len(conditions) > 1:
-        raise ConfigError(
-            f'sequence {item.sequence} was recorded under one condition, '
-            f'"{recorded or "unknown"}", so the conditions cannot be '
-            f'{", ".join(conditions)}; write conditions: [{recorded or "baseline"}]'
-        )
+        problem = f'was recorded under one condition, "{recorded or "unknown"}"'
+        remedy = f'write conditions: [{recorded or "baseline"}]'
+        raise ConfigError(f'sequence {item.sequence} {problem}; {remedy}')
 
 
 def run_warnings(plan: RunPlan, preparation: Preparation) -> tuple[str, ...]:
@@ -420,10 +410,8 @@ def run_warnings(plan: RunPlan, preparation: Preparation) -> tuple[str, ...]:
 
 def _check_pacing(plan: RunPlan) -> Iterator[str]:
     if plan.pacing is not plan.config.pacing.mode:
-        yield (
-            f'runs of mapper "{plan.mapper.name}" are realtime, since it acknowledges no frames '
-            '(acks: false): it may lose some'
-        )
+        why = 'since it acknowledges no frames (acks: false): it may lose some'
+        yield f'runs of mapper "{plan.mapper.name}" are realtime, {why}'
 
 
 def _check_condition(plan: RunPlan) -> Iterator[str]:
@@ -435,12 +423,11 @@ def _check_condition(plan: RunPlan) -> Iterator[str]:
     end = Moment(last.segment, last.segment_progress, last.time_s)
     changes = list(_changes(plan.condition))
     if changes and not any(span.contains(end) for span in changes):
-        goals = end.segment + end.segment_progress
+        length = f'{end.segment + end.segment_progress:.3g} goal segments and {end.time_s:.3g} s'
         yield (
             f'condition "{plan.condition.name}" changes nothing on scene '
-            f'{plan.identity.scene_key}: the path ends before its first change, after '
-            f'{goals:.3g} goal segments and {end.time_s:.3g} s; raise trajectory.max_frames or '
-            'trajectory.goals, or change the condition'
+            f'{plan.identity.scene_key}: the path ends before its first change, after {length}; '
+            'raise trajectory.max_frames or trajectory.goals, or change the condition'
         )
 
 
@@ -469,10 +456,8 @@ def _check_lamps(plan: RunPlan, preparation: Preparation) -> Iterator[str]:
     lights = [light for light, _ in lighting.list_lights(scene)]
     for number, rule in enumerate(lighting.scene_lights):
         if lights and not any(rule.select.matches(light, scene) for light in lights):
-            yield (
-                f'condition "{plan.condition.name}": lighting.scene_lights.{number} selects no '
-                f'light of scene {scene.dataset}/{scene.name}; change "select" or the scene'
-            )
+            named = f'condition "{plan.condition.name}": lighting.scene_lights.{number}'
+            yield f'{named} selects no light of scene {scene.dataset}/{scene.name}'
     chosen = any(rule.select.lamps is not None for rule in lighting.scene_lights)
     if chosen and scene.lamp_rule and (lighting.setup is None or not lighting.setup.is_for(scene)):
         yield f'condition "{plan.condition.name}": {scene.lamps_in_words}'

@@ -101,18 +101,12 @@ def check_for_runs(
     """Refuse requirements that no run could fulfil: of bags, or of growth that is not measured."""
     for item in requirements:
         if item.source is Source.BAG:
-            raise ConfigError(
-                f'a requirement names suite "{item.suite}", which a run does not have, only '
-                '`osmabench bag evaluate`; put it in a separate configuration for --config'
-            )
+            where = 'which a run does not have, only `osmabench bag evaluate`'
+            raise ConfigError(f'a requirement names suite "{item.suite}", {where}')
+        named = f'a requirement names metric "{item.metric}" of suite "{item.suite}"'
         if item.source is Source.GROWTH and not grows:
-            raise ConfigError(
-                f'a requirement names metric "{item.metric}", which needs maps on the way; set '
-                'evaluation: {map_every_frames: 10}'
-            )
+            why = 'which needs maps on the way; set evaluation: {map_every_frames: 10}'
+            raise ConfigError(f'{named}, {why}')
         if item.source is Source.GROWTH and item.suite in final_only:
-            raise ConfigError(
-                f'a requirement names metric "{item.metric}" of suite "{item.suite}", which asks '
-                'a language model and is scored for the final map only; name a metric of the '
-                'final map, or let the rules answer and judge'
-            )
+            why = 'which asks a language model and is scored for the final map only'
+            raise ConfigError(f'{named}, {why}; let the rules answer and judge')

@@ -123,11 +123,10 @@ def replay_path(
     outside = np.flatnonzero(((places[:, :2] < low) | (places[:, :2] > high)).any(axis=1))
     if len(outside):
         x, y, _ = places[outside[0]]
+        corners = ' to '.join(f'({place[0]:.2f}, {place[1]:.2f})' for place in (low, high))
         raise ConfigError(
             f'trajectory.recorded {config.recorded}: pose {outside[0]} at ({x:.2f}, {y:.2f}) is '
-            f'outside scene {scene.dataset}/{scene.name}, which reaches from ({low[0]:.2f}, '
-            f'{low[1]:.2f}) to ({high[0]:.2f}, {high[1]:.2f}); give poses in the z-up world of '
-            'the scene'
+            f'outside scene {scene.dataset}/{scene.name}, {corners}; give poses in its z-up world'
         )
     free = float(np.mean([navigation.is_free(place) for place in places]))
     if free < FREE_SHARE:

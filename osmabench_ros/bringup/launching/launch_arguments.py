@@ -58,10 +58,8 @@ def _enter_domain(context: LaunchContext) -> None:
         text = str(_held.enter_context(isolation.private_domain()))
         get_logger('osmabench').info(f'{DOMAIN_VARIABLE}={text} is the domain of this launch')
     elif not (text.isdecimal() and int(text) <= LAST_DOMAIN):
-        raise ConfigError(
-            f'launch argument domain:={text} must be a number from 0 to {LAST_DOMAIN}, or '
-            f'{AUTO_DOMAIN}'
-        )
+        allowed = f'a number from 0 to {LAST_DOMAIN}, or {AUTO_DOMAIN}'
+        raise ConfigError(f'launch argument domain:={text} must be {allowed}')
     context.environment[DOMAIN_VARIABLE] = text
 
 

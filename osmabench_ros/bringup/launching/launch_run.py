@@ -28,7 +28,7 @@ from osmabench_ros.bringup.spec import mapping_nodes
 from osmabench_ros.bringup.spec.definition import nodes_of_run
 from osmabench_ros.bringup.spec.isolation import transport_environment
 from osmabench_ros.errors import MissingDependencyError, ParticipantError, RunError
-from osmabench_ros.mappers.live_method import IncludedLaunch, LiveMethod, StackNode
+from osmabench_ros.mappers.live_method import IncludedLaunch, LiveMethod
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import RunReport
@@ -50,7 +50,19 @@ def launch_stack(method: LiveMethod) -> list[LaunchDescriptionEntity]:
         return [_watch_process(program, method.name), program]
     actions: list[LaunchDescriptionEntity] = []
     for item in method.nodes:
-        node = _node(item, method)
+        _share_directory(item.package, method)
+        node = Node(
+            package=item.package,
+            executable=item.executable,
+            exec_name=item.executable,
+            name=item.name,
+            namespace=item.namespace,
+            arguments=list(item.arguments),
+            parameters=[item.parameters],
+            remappings=list(item.remappings.items()),
+            additional_env=dict(transport_environment()),
+            output='screen',
+        )
         actions += [_watch_process(node, item.name), node]
     return actions
 
@@ -72,22 +84,6 @@ def _include_launch_file(launch: IncludedLaunch, method: LiveMethod) -> GroupAct
                 AnyLaunchDescriptionSource(str(file)), launch_arguments=launch.arguments.items()
             ),
         ]
-    )
-
-
-def _node(item: StackNode, method: LiveMethod) -> Node:
-    _share_directory(item.package, method)
-    return Node(
-        package=item.package,
-        executable=item.executable,
-        exec_name=item.executable,
-        name=item.name,
-        namespace=item.namespace,
-        arguments=list(item.arguments),
-        parameters=[item.parameters],
-        remappings=list(item.remappings.items()),
-        additional_env=dict(transport_environment()),
-        output='screen',
     )
 
 

@@ -48,12 +48,11 @@ class Capacity:
     def check(self, config: MatrixConfig) -> None:
         """Raise ConfigError if a mapper needs more GPUs than there are."""
         for mapper in config.mappers:
-            if mapper.resources.gpus > len(self.gpus):
-                raise ConfigError(
-                    f'mapper "{mapper.name}": resources.gpus is {mapper.resources.gpus:g}, and '
-                    f'{len(self.gpus)} GPUs are known here; lower it, install nvidia-ml-py, or '
-                    'name the GPUs in CUDA_VISIBLE_DEVICES'
-                )
+            wanted, here = mapper.resources.gpus, len(self.gpus)
+            if wanted > here:
+                problem = f'resources.gpus is {wanted:g}, and {here} GPUs are known here'
+                remedy = 'lower it, install nvidia-ml-py, or set CUDA_VISIBLE_DEVICES'
+                raise ConfigError(f'mapper "{mapper.name}": {problem}; {remedy}')
 
 
 @dataclass(frozen=True)

@@ -176,10 +176,8 @@ class RayBackEnd:
         gpus = task.plan.mapper.resources.gpus
         fitting = [item for item in self._nodes if item.get('GPU', 0.0) >= gpus]
         if not fitting:
-            raise ConfigError(
-                f'mapper "{task.plan.mapper.name}": resources.gpus is {gpus:g}, and no node of '
-                'the cluster has as many; lower it, or start such a node'
-            )
+            problem = f'resources.gpus is {gpus:g}, and no node of the cluster has as many'
+            raise ConfigError(f'mapper "{task.plan.mapper.name}": {problem}; lower it')
         largest = max(fitting, key=lambda item: (item['CPU'], item.get('memory', 0)))
         whole = admission.Demand(largest['CPU'], largest.get('memory', 0))
         usual = admission.Demand(
@@ -252,10 +250,8 @@ class RayBackEnd:
 def connect(address: str) -> Iterator[Any]:
     """Connect this process to a cluster, and yield Ray; RunError if it cannot be reached."""
     if '://' in address:
-        raise ConfigError(
-            f'--cluster {address}: give auto or HOST:PORT, on a machine of the cluster that sees '
-            '--out; Ray Jobs starts a command there'
-        )
+        remedy = 'give auto or HOST:PORT, on a machine of the cluster that sees --out'
+        raise ConfigError(f'--cluster {address}: {remedy}')
     handlers = {number: signal.getsignal(number) for number in ENDING}
     with needing('--cluster needs Ray', extra('cluster')):
         import ray
@@ -269,10 +265,8 @@ def connect(address: str) -> Iterator[Any]:
         ray.init(address=address_found, logging_level='error', log_to_driver=True)
     except (OSError, RuntimeError, ValueError) as error:
         why = ' '.join(str(error).split()).rstrip('.')
-        raise RunError(
-            f'--cluster {address} cannot be reached: {why}; ray status says whether it runs, and '
-            'all machines need the same versions of Ray and Python'
-        ) from error
+        remedy = 'see ray status; all machines need the same versions of Ray and Python'
+        raise RunError(f'--cluster {address} cannot be reached: {why}; {remedy}') from error
     for number, handler in handlers.items():  # Ray takes the handlers of the command
         signal.signal(number, handler)
     try:

@@ -114,10 +114,6 @@ class RunObserver:
         # They come by two topics, in any order.
         return max(0.0, self._map_s - self._ended_s)
 
-    def complaint(self, node: str) -> str:
-        """Return the last problem that a node reported; empty if none."""
-        return self.complaints.get(node, '')
-
     def missing(self) -> str:
         """Return why an evaluation waits, and the problems that nodes report."""
         if not self.final_map_from:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
@@ -72,12 +72,12 @@ def _run_live(
             return run.supervise(runs_at_once)
         except ParticipantError as error:
             # To be looked at before they are ended.
-            raise ParticipantError(f'{error}{_list_stopped(processes.values())}') from error
-
-
-def _list_stopped(processes: Iterable[node_processes.ManagedProcess]) -> str:
-    names = ', '.join(f'{item.name} (process {item.pid})' for item in processes if item.stopped)
-    return f'. Stopped by a signal: {names}; kill -CONT lets a process go on' if names else ''
+            stopped = [item for item in processes.values() if item.stopped]
+            if not stopped:
+                raise
+            names = ', '.join(f'{item.name} (process {item.pid})' for item in stopped)
+            text = f'Stopped by a signal: {names}; kill -CONT lets a process go on'
+            raise ParticipantError(f'{error}. {text}') from error
 
 
 def _stop_all(processes: dict[str, node_processes.ManagedProcess]) -> None:
@@ -143,9 +143,9 @@ class _LiveRun:
     def _find_reason(self, name: str) -> str:
         """Return why a node ended, even if it could not write to its log."""
         deadline = time.monotonic() + LAST_WORDS_S
-        while not self.observer.complaint(name) and time.monotonic() < deadline:
+        while not self.observer.complaints.get(name) and time.monotonic() < deadline:
             self.observer.executor.spin_once(timeout_sec=0.1)
-        reported, logged = self.observer.complaint(name), self.processes[name].reason()
+        reported, logged = self.observer.complaints.get(name, ''), self.processes[name].reason()
         return logged if reported in logged else f'{reported}; {logged}'
 
     def _follow(self) -> None:

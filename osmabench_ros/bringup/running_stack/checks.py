@@ -290,11 +290,8 @@ def check_cloud(topic: str, message: PointCloud2) -> list[Finding]:
 
 def examine_maps(seen: StackObservation, extra_topics: Mapping[str, str]) -> list[Finding]:
     """Examine map topics outside the contract, given with their types."""
-    return [
-        finding
-        for name, type_name in extra_topics.items()
-        for finding in _check_robot_map(name, type_name, seen)
-    ]
+    maps = (_check_robot_map(name, kind, seen) for name, kind in extra_topics.items())
+    return [finding for findings in maps for finding in findings]
 
 
 def _check_robot_map(name: str, type_name: str, seen: StackObservation) -> list[Finding]:

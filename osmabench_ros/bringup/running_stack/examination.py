@@ -55,11 +55,8 @@ def check_names_of_topics(remappings: Mapping[str, str], source: str) -> None:
     """Refuse a remapping of a topic that is not examined; raises ConfigError."""
     known = {item.name for item in CONTRACT} | {TF, TF_STATIC}
     for name in remappings:
-        if name not in known:
-            raise ConfigError(
-                f'{source}: "{name}" is not a topic of the contract. '
-                f'Choose from: {", ".join(sorted(known))}.'
-            )
+        problem = f'{source}: "{name}" is not a topic of the contract'
+        choose(name, known, ConfigError, problem)
 
 
 def examine_content(seen: StackObservation, config: MatrixConfig | None) -> list[Finding]:
@@ -126,7 +123,14 @@ def _label_set(seen: StackObservation) -> tuple[list[Finding], LabelSet | None]:
 def check_endpoints(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
     """Compare the endpoints of a topic with the contract and with each other."""
     if not graph.publishers:
-        return _check_publisher(topic, graph)
+        waiting = ', '.join(item.node for item in graph.subscribers)
+        return CHECKS.find_first(
+            'publisher',
+            topic.name,
+            topic=topic,
+            name=graph.name,
+            waiting=f'; {waiting} waits for it' if waiting else '',
+        )
     roles = (('publishes', graph.publishers), ('subscribes to', graph.subscribers))
     faults = [
         finding
@@ -149,17 +153,6 @@ def check_endpoints(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
     subscribers = ', '.join(item.node for item in graph.subscribers) or 'no node yet'
     detail = f'from {names}; received by {subscribers}'
     return [Finding(topic.name, Severity.OK, detail), *_find_hints(topic, graph)]
-
-
-def _check_publisher(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
-    waiting = ', '.join(item.node for item in graph.subscribers)
-    return CHECKS.find_first(
-        'publisher',
-        topic.name,
-        topic=topic,
-        name=graph.name,
-        waiting=f'; {waiting} waits for it' if waiting else '',
-    )
 
 
 def _conflict(topic: ContractTopic, publisher: Endpoint, subscriber: Endpoint) -> list[Finding]:
@@ -223,11 +216,8 @@ def judge(
             found = [item for item in found if item.level is not Severity.OK] + silence
         findings += found
     findings += _timing(seen) + examine_content(seen, config) + checks.examine_transforms(seen)
-    return _group_by_part(findings + checks.examine_maps(seen, extra_topics))
-
-
-def _group_by_part(findings: list[Finding]) -> list[Finding]:
-    """Group findings by topic, in the order in which topics first occur."""
+    findings += checks.examine_maps(seen, extra_topics)
+    # By topic, in the order in which topics first occur.
     parts = {item.part: place for place, item in reversed(list(enumerate(findings)))}
     return sorted(findings, key=lambda item: parts[item.part])
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.errors import ConfigError, MapError
+from osmabench_ros.errors import ConfigError, MapError, errors_as
 from osmabench_ros.language.embedding import (
     PrecomputedEmbedder,
     SentenceEmbedder,
@@ -168,13 +168,10 @@ class OpenVocabularyLabeller:
             return PrecomputedEmbedder(file)
         if space.model == SentenceEmbedder.name:
             return self._sentences
-        try:
+        problem = f'text encoder {_full_name(space)} of feature space "{space.name}"'
+        remedy = 'name a file for it under text_features'
+        with errors_as(ConfigError, problem, OSError, RuntimeError, ValueError, remedy=remedy):
             return OpenClipEmbedder(space.model, space.pretrained, self._device)
-        except (OSError, RuntimeError, ValueError) as error:
-            raise ConfigError(
-                f'text encoder {_full_name(space)} of feature space "{space.name}" cannot be '
-                f'loaded: {error}; name a file for it under text_features'
-            ) from error
 
     def _space(self) -> FeatureSpace | None:
         """Return the feature space to label points by: of the points, else of the nodes."""
@@ -200,10 +197,8 @@ class OpenVocabularyLabeller:
 
     def _encode(self, space: FeatureSpace, texts: Sequence[str]) -> NDArray[np.float32]:
         if not self.serves(space):
-            raise ConfigError(
-                f'feature space "{space.name}" is of {_full_name(space)}, which is not installed; '
-                'name a file of text features for it under text_features'
-            )
+            problem = f'feature space "{space.name}" is of {_full_name(space)}, not installed here'
+            raise ConfigError(f'{problem}; name a file for it under text_features')
         self.encoders['prompts'] = self._name_of(space)
         return self._features(space, texts)
 
@@ -215,10 +210,10 @@ class OpenVocabularyLabeller:
         sets = [embedder.embed([t.replace('{}', text) for text in texts]) for t in templates]
         features = labelling.average_text_features(np.stack(sets))
         if features.shape[1] != space.vectors.shape[1]:
+            counts = features.shape[1], space.vectors.shape[1]
             raise ConfigError(
-                f'text features of {embedder.name} have {features.shape[1]} dimensions, feature '
-                f'space "{space.name}" of the map has {space.vectors.shape[1]}; they are not of '
-                'the same encoder'
+                f'text features of {embedder.name} have {counts[0]} dimensions, feature space '
+                f'"{space.name}" of the map has {counts[1]}; take the same encoder for both'
             )
         return features
 
@@ -308,11 +303,9 @@ def label_map(
         method = semantic_map.header.provenance.method
         raise MapError(f'no node of the map of {method} has a caption; label it by features')
     if chosen is not None and not matching.serves(chosen):
-        raise MapError(
-            f'the text encoder of feature space "{chosen.name}", {chosen.model} '
-            f'{chosen.pretrained}, is not installed here; install open-clip-torch, give '
-            '--text-features, or label by --captions'
-        )
+        problem = f'the text encoder {_full_name(chosen)} is not installed here'
+        remedy = 'install open-clip-torch, give --text-features, or label by --captions'
+        raise MapError(f'feature space "{chosen.name}": {problem}; {remedy}')
     made = matching.labelled(semantic_map, label_set, chosen, 'labels', labelling.LABELS_OF_A_NODE)
     if chosen is None:
         nodes = tuple(
