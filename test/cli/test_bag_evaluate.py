@@ -376,9 +376,9 @@ def test_a_trajectory_is_scored_between_files_and_bags(tmp_path):
 @pytest.mark.parametrize(
     ('estimate', 'warned'),
     [
-        ('/slam/odom', ['in "map", the true ones in "world"']),
-        ('/camera/odom', ['of "camera_link", the true ones of "base_link"']),
-        ('/ground_truth/odometry', []),
+        ('/slam/odom', ['are in "map", the true ones in "world"']),
+        ('/camera/odom', ['to be copied', 'are of "camera_link", the true ones of "base_link"']),
+        ('/ground_truth/odometry', ['to be copied']),
     ],
 )
 def test_trajectories_of_other_frames_are_scored_with_a_warning(estimate, warned, tmp_path):
@@ -397,7 +397,7 @@ def test_trajectories_of_other_frames_are_scored_with_a_warning(estimate, warned
     assert len(reported) == len(warned)
     page = html.unescape((out / 'trajectory.html').read_text())
     for text, expected in zip(reported, warned, strict=True):
-        assert f'the poses are {expected}' in text
+        assert expected in text
         assert text in page
 
 
