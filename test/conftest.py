@@ -80,7 +80,7 @@ def pytest_xdist_auto_num_workers() -> int:
 # The first, so that no time limit of a test counts while it waits.
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Run a test marked `alone` while the other workers run none."""
+    """Run a test marked "alone" while the other workers run none."""
     if 'PYTEST_XDIST_WORKER' not in os.environ:
         return (yield)
     folder = item.config._tmp_path_factory.getbasetemp().parent
@@ -124,8 +124,8 @@ def pytest_collection_modifyitems(
     # It writes the group behind the name, which not every pytest lets it do.
     if getattr(config.option, 'loadgroup', False) and not all('@' in i.nodeid for i in grouped):
         raise pytest.UsageError(
-            f'pytest-xdist cannot group tests with pytest {pytest.__version__}, and what a module '
-            'makes once would be made on each worker; install requirements/development.txt'
+            f'pytest-xdist cannot group tests with pytest {pytest.__version__}, and each '
+            'worker would make the fixtures of a module; install requirements/development.txt'
         )
 
 
@@ -165,7 +165,7 @@ def no_shared_memory_left(pytestconfig: pytest.Config) -> Iterator[None]:
 
 
 def _remove_segments(config: pytest.Config, unlocked_s: float) -> None:
-    """Remove segments of dead processes: those of living ones, of any worker, are locked."""
+    """Remove segments of dead processes: living ones, of any worker, lock their segments."""
     for lock_file in _segment_locks() - config.stash[FOREIGN_SEGMENTS]:
         with contextlib.suppress(FileNotFoundError):  # another worker was first
             if time.time() - lock_file.stat().st_mtime >= unlocked_s:

@@ -279,14 +279,14 @@ def test_calls_run_as_they_are_printed(page, skipped, place, models):
         words = shlex.split(text.replace('SCENE', str(SCENE_KEY)))[1:]
         if words[0] == 'run' and '--dry-run' not in words:
             words.append('--dry-run')  # the rest takes minutes
-        if words[:2] != ['scene', 'generate']:  # which keeps what is there
+        if words[:2] != ['scene', 'generate']:  # which keeps earlier output
             _remove_earlier(words)
         done = CliRunner().invoke(app, words)
         assert done.exit_code == 0, f'{call}\n{done.output}\n{done.exception!r}'
 
 
 def _remove_earlier(words: list[str]) -> None:
-    """Remove what an earlier line of a page wrote to the same place."""
+    """Remove the output that an earlier line of a page wrote to the same place."""
     outputs = [after for option, after in pairwise(words) if option in OUTPUTS]
     for name in outputs or ['evaluation', 'scene.png']:
         if Path(name).is_dir():

@@ -13,6 +13,7 @@ import pytest
 import setuptools
 import yaml
 from support.world.box_room import LABELS, frames, ground_truth
+from support.world.frames import map_frames
 from support.world.scenes import CAMERA, camera_at, room_scene
 from typer.testing import CliRunner
 
@@ -63,9 +64,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def points_map(**options: int) -> SemanticMap:
     mapper = make_mapper('points', label_set=LABELS, options=options)
-    for frame in frames(count=2, size=(40, 30)):
-        mapper.integrate(frame)
-    return mapper.semantic_map(final=True)
+    return map_frames(mapper, frames(count=2, size=(40, 30)))
 
 
 def test_each_line_of_the_page_registers_what_its_file_holds(package: Path) -> None:

@@ -2,12 +2,10 @@
 
 import errno
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from support import SUPPORT, TESTS
+from support.programs import run_python
 from support.sizes import few
 
 STAGES = ('folder', 'manifest', 'truth', 'questions', 'map', 'snapshots', 'evaluation', 'report')
@@ -18,22 +16,13 @@ WITHOUT_LINKS = errno.EPERM
 def outcomes(
     fault_library: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, dict]:
-    """What was not as promised, by fault and stage, for the faults of the tests that are run."""
+    """Broken promises, by fault and stage, for the faults of the tests that are run."""
     folder = tmp_path_factory.mktemp('stages')
     tests = [item for item in request.session.items if item.path == request.path]
     faults = {str(item.callspec.params.get('fault', WITHOUT_LINKS)) for item in tests}
-    done = subprocess.run(
-        [
-            sys.executable,
-            str(SUPPORT / 'faulty_stages.py'),
-            str(folder),
-            *map(str, sorted(faults)),
-        ],
-        env={**os.environ, 'LD_PRELOAD': fault_library, 'PYTHONPATH': str(TESTS)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    variables = {'LD_PRELOAD': fault_library, 'PYTHONPATH': str(TESTS)}
+    words = SUPPORT / 'faulty_stages.py', folder, *sorted(faults)
+    done = run_python(*words, variables=variables, timeout=300)
     assert done.returncode == 0, done.stderr
     found: dict[str, dict] = json.loads(done.stdout)
     return found

@@ -1,15 +1,13 @@
-"""The pages of docs/ build into a site, and say what is true of keys and commands."""
+"""The pages of docs/ build into a site, and are right about keys and commands."""
 
 import importlib.util
-import os
 import re
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 from support.commands import commands
+from support.programs import run_program, run_python
 
 REPOSITORY = Path(__file__).parents[1]
 PAGES = [REPOSITORY / 'README.md', *sorted((REPOSITORY / 'docs').glob('*.md'))]
@@ -29,16 +27,10 @@ def made_pages() -> dict[str, str]:
 
 @pytest.mark.full
 def test_the_site_builds_without_a_broken_link(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, '-m', 'mkdocs', 'build', '--quiet', '--site-dir', str(tmp_path / 'site')],
-        cwd=REPOSITORY,
-        env={**os.environ, 'NO_MKDOCS_2_WARNING': '1'},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    site, variables = tmp_path / 'site', {'NO_MKDOCS_2_WARNING': '1'}
+    command = '-m', 'mkdocs', 'build', '--quiet', '--site-dir', site
+    done = run_python(*command, cwd=REPOSITORY, variables=variables)
     assert done.returncode == 0, done.stdout + done.stderr
-    site = tmp_path / 'site'
     for page in [*PAGES[1:], *map(Path, made_pages())]:
         name = page.relative_to(REPOSITORY / 'docs') if page.is_absolute() else page
         assert (site / name.with_suffix('.html')).is_file(), name
@@ -83,10 +75,8 @@ def test_the_files_of_the_pages_lie_in_examples(folder: str, page: str) -> None:
         name = block.splitlines()[0].removeprefix('# ').removeprefix(f'{folder}/')
         shown[name] = block
     examples = REPOSITORY / 'examples' / folder
-    tracked = subprocess.run(
-        ['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard', '.'],
-        cwd=examples, capture_output=True, text=True, check=True,
-    ).stdout.split('\0')  # fmt: skip
+    listing = 'git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard', '.'
+    tracked = run_program(*listing, cwd=examples, check=True).stdout.split('\0')
     assert {name: (examples / name).read_text('utf-8') for name in tracked if name} == shown
 
 

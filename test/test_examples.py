@@ -1,4 +1,4 @@
-"""The nodes of examples/: what they make of a drive through a room of boxes, frame by frame."""
+"""The nodes of examples/: their maps of a drive through a room of boxes, frame by frame."""
 
 import importlib.util
 from dataclasses import replace
@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 from support.world import box_room
+from support.world.frames import map_frames
 
 from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.maps.semantic_map import SemanticMap
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
@@ -41,20 +41,14 @@ def frames() -> list[Frame]:
     ]  # fmt: skip
 
 
-def mapped(method, frames: list[Frame]) -> SemanticMap:
-    for frame in frames:
-        method.integrate(frame)
-    return method.semantic_map(final=True)
-
-
 def test_octomap_fills_the_cells_of_what_is_seen_and_no_others(frames: list[Frame]) -> None:
     pytest.importorskip('pyoctomap', reason='pyoctomap is not installed')
     module = example('octomap_mapper')
     frames = frames[::4]
-    found = mapped(module.OctoMapMapper(), frames)
+    found = map_frames(module.OctoMapMapper(), frames)
     seen = np.concatenate([frame.world_points() for frame in frames])
     cell_m = module.CELL_M
-    # A point lies in its cell, whose corners are sqrt(3)/2 edges away from its centre.
+    # A point is in its cell, with corners sqrt(3)/2 edges away from the centre.
     away, _ = cKDTree(seen).query(found.dense.points)
     assert (away < cell_m).mean() > 0.95
     missing, _ = cKDTree(found.dense.points).query(seen[::7])
@@ -65,7 +59,7 @@ def test_octomap_fills_the_cells_of_what_is_seen_and_no_others(frames: list[Fram
 def test_kiss_icp_finds_the_way_from_the_first_pose_alone(frames: list[Frame]) -> None:
     pytest.importorskip('kiss_icp', reason='kiss-icp is not installed')
     unknown = [frames[0], *(replace(item, camera_pose=Pose.identity()) for item in frames[1:])]
-    found = mapped(example('kiss_icp_odometry').KissIcpMapper(), unknown)
+    found = map_frames(example('kiss_icp_odometry').KissIcpMapper(), unknown)
     true = np.array([frame.camera_pose.translation for frame in frames])
     assert np.linalg.norm(true[-1] - true[0]) > 0.4
     assert np.linalg.norm(found.trajectory.positions - true, axis=1).max() < 0.12

@@ -21,7 +21,7 @@ class Mine:
 
 @pytest.fixture
 def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A distribution of somebody else that adds a mapper and a suite, and a broken one."""
+    """A third-party distribution that adds a mapper and a suite, and a broken one."""
     (tmp_path / 'somebodys_package.py').write_text(CODE)
     metadata = tmp_path / 'somebodys_package-1.0.dist-info'
     metadata.mkdir()

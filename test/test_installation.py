@@ -9,6 +9,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from support.programs import run_program, run_python
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -31,15 +32,8 @@ print(json.dumps({'points': found, 'messages': messages, 'code': errors.__file__
 pytestmark = pytest.mark.ros
 
 
-def look(folder: Path, environment: dict[str, str] | None = None) -> dict:
-    result = subprocess.run(
-        [sys.executable, '-c', LOOK],
-        cwd=folder,
-        env={**os.environ, **(environment or {})},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def look(folder: Path, variables: dict[str, str] | None = None) -> dict:
+    result = run_python('-c', LOOK, cwd=folder, variables=variables or {})
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 
@@ -72,7 +66,7 @@ def command_of_readme(part: str) -> str:
 
 
 def copy_source(to: Path) -> Path:
-    """Copy what is built: setuptools and CMake would leave build/ and metadata in the tree."""
+    """Copy the tree, in which setuptools and CMake would leave build/ and metadata."""
 
     def made_here(folder: str, names: list[str]) -> set[str]:
         made = {'__pycache__'}
@@ -92,8 +86,7 @@ def test_the_command_of_the_readme_builds_a_workspace(tmp_path: Path) -> None:
         pytest.skip('colcon is not installed beside this interpreter')
     copy_source(tmp_path / 'src' / 'osmabench_ros')
     # The wheels lie where /opt/ros would be, and the environment that is active is theirs.
-    environment = {
-        **os.environ,
+    variables = {
         'PATH': f'{Path(sys.executable).parent}:{os.environ["PATH"]}',
         'VIRTUAL_ENV': sys.prefix,
         # Whether it can be built is asked, not how fast it is.
@@ -102,14 +95,8 @@ def test_the_command_of_the_readme_builds_a_workspace(tmp_path: Path) -> None:
         'AMENT_PREFIX_PATH': f'{os.environ.get("AMENT_PREFIX_PATH", "")}:{sys.prefix}',
     }
     build = command_of_readme('python3 -m colcon build')
-    done = subprocess.run(
-        ['bash', '-c', f'{build} && cd / && osmabench conditions list && python3 -c "$LOOK"'],
-        cwd=tmp_path,
-        env={**environment, 'LOOK': LOOK},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    script = f'{build} && cd / && osmabench conditions list && python3 -c "$LOOK"'
+    done = run_program('bash', '-c', script, cwd=tmp_path, variables={**variables, 'LOOK': LOOK})
     assert done.returncode == 0, done.stdout + done.stderr
     install = tmp_path / 'install' / 'osmabench_ros'
     found = json.loads(done.stdout.splitlines()[-1])
@@ -130,9 +117,8 @@ def test_a_program_starts_an_interpreter_in_a_folder_of_any_name(tmp_path: Path)
     interpreter.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     program = tmp_path / 'program'
     template = (REPOSITORY / 'cmake' / 'script.py.in').read_text('utf-8')
-    program.write_text(
-        template.replace('@Python3_EXECUTABLE@', str(interpreter)).replace('@module@', 'cli.entry')
-    )
+    text = template.replace('@Python3_EXECUTABLE@', str(interpreter))
+    program.write_text(text.replace('@module@', 'cli.entry'))
     for file in (interpreter, program):
         file.chmod(0o755)
     printed = subprocess.check_output([str(program), '--version'], cwd=tmp_path, text=True)
@@ -142,24 +128,11 @@ def test_a_program_starts_an_interpreter_in_a_folder_of_any_name(tmp_path: Path)
 def test_the_core_works_without_ros(tmp_path: Path) -> None:
     """Build the wheel, unpack it, and use it where no ROS package can be imported."""
     source = copy_source(tmp_path / 'source')
-    subprocess.run(
-        [
-            sys.executable, '-m', 'pip', 'wheel', str(source), '--no-deps', '--quiet',
-            '--no-build-isolation', '--wheel-dir', str(tmp_path),
-        ],
-        check=True,
-        capture_output=True,
-        cwd=tmp_path,
-    )  # fmt: skip
+    build = 'wheel', source, '--no-deps', '--quiet', '--no-build-isolation'
+    run_python('-m', 'pip', *build, '--wheel-dir', tmp_path, cwd=tmp_path, check=True)
     [wheel] = tmp_path.glob('*.whl')
-    subprocess.run(
-        [
-            sys.executable, '-m', 'pip', 'install', '--no-deps', '--quiet', '--ignore-installed',
-            '--prefix', str(tmp_path / 'prefix'), str(wheel),
-        ],
-        check=True,
-        capture_output=True,
-    )  # fmt: skip
+    install = 'install', '--no-deps', '--quiet', '--ignore-installed'
+    run_python('-m', 'pip', *install, '--prefix', tmp_path / 'prefix', wheel, check=True)
     site = next((tmp_path / 'prefix').rglob('site-packages'))
     use = """
 import sys
@@ -172,20 +145,8 @@ from osmabench_ros.cli.main import main
 main()
 """
     for arguments in (['--help'], ['conditions', 'list'], ['map', 'methods'], ['score', '--help']):
-        result = subprocess.run(
-            [sys.executable, '-c', use, str(site), *arguments],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        result = run_python('-c', use, site, *arguments, cwd=tmp_path)
         assert result.returncode == 0, result.stderr
-    run = subprocess.run(
-        [sys.executable, '-c', use, str(site), 'demo'],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = run_python('-c', use, site, 'demo', cwd=tmp_path)
     assert run.returncode == 3
     assert 'a run needs ROS 2' in run.stderr

@@ -1,4 +1,4 @@
-"""What `make env` does beside Python, with the tools of the system played by scripts."""
+"""The steps of `make env` outside of Python, with scripts for the tools of the system."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 
 
 class System:
-    """A machine with packages of its own; `apt-get` installs those that it has."""
+    """A machine with its packages; `apt-get` installs those that it has."""
 
     def __init__(self, folder: Path, *, user: int = 1000, debian: bool = True) -> None:
         self.tools, self.installed = folder / 'tools', folder / 'installed'

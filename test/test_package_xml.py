@@ -82,7 +82,7 @@ def declared() -> dict[str, Requirement]:
     project = tomllib.loads((REPOSITORY / 'pyproject.toml').read_text('utf-8'))['project']
     extras = project['optional-dependencies']
     lines = [*project['dependencies'], *(line for name in NEEDED for line in extras[name])]
-    # open3d-cpu is open3d without CUDA, for x86 alone; Ubuntu 24.04 runs on others too.
+    # open3d-cpu is open3d without CUDA, only for x86; Ubuntu 24.04 runs on others too.
     found = [Requirement(line) for line in lines if not line.startswith('open3d-cpu')]
     return {item.name: item for item in found}
 

@@ -1,4 +1,4 @@
-"""A participant in a node of its own: frames in, map out, and again after a reset."""
+"""A participant in a separate node: frames in, map out, and again after a reset."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The pictures of docs/ show what the page of today shows."""
+"""The pictures of docs/ show today's page."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""docs/results.md out of reports: means, intervals, what is not run, and figures of papers."""
+"""docs/results.md from reports: means, intervals, parts not run, and values of papers."""
 
 import csv
 import json

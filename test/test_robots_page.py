@@ -1,4 +1,4 @@
-"""The commands of docs/robots.md, taken from the page itself, do what it says."""
+"""The commands of docs/robots.md, taken from the page itself, work as it says."""
 
 import json
 import os
@@ -57,7 +57,7 @@ class Command:
         TAKEN.append(start)
 
     def text(self, domain: int) -> str:
-        """Return it for this machine alone, in a domain of the test's own."""
+        """Return it only for this machine, in a domain of the test."""
         [found] = {item for item in commands() if item.startswith(self.start)}
         assert MARK not in found
         return found.replace('SUBNET', 'LOCALHOST').replace('DOMAIN_ID=7', f'DOMAIN_ID={domain}')
@@ -86,7 +86,7 @@ class Command:
             running.communicate(timeout=60)
 
     def run(self, folder: Path, domain: int = 0, more: str = '') -> str:
-        """Return what it prints; it ends by itself, and well."""
+        """Return its output; it ends by itself, and well."""
         with self.started(folder, domain, more) as running:
             output, _ = running.communicate(timeout=300)
         assert running.returncode == 0, f'{self.start}\n{output}'
@@ -206,7 +206,7 @@ def test_a_stack_is_recorded_controlled_and_scored(kitchen: Path, ros_domain: in
         for service in SERVICES:
             reported = service.run(kitchen, ros_domain)
             assert 'error_code=0' in reported, reported
-        # After the reset it has begun anew.
+        # After the reset it has begun again.
         frames.wait('/clock', 12)
         with GOAL.started(kitchen, ros_domain) as goal:
             wait_for(goal, 'no map was recorded yet')

@@ -1,11 +1,10 @@
-"""Tests run where ROS is sourced, whose plugins for pytest do not go with every pytest."""
+"""Tests run where ROS is sourced, though its plugins for pytest need certain versions."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.programs import run_python
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -18,12 +17,6 @@ def test_plugins_of_ros_are_not_loaded(plugin: str, tmp_path: Path) -> None:
     (metadata / 'METADATA').write_text(f'Metadata-Version: 2.1\nName: {plugin}\nVersion: 3.4.3\n')
     (metadata / 'entry_points.txt').write_text(f'[pytest11]\n{plugin} = broken_plugin\n')
     path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get('PYTHONPATH', '')]))
-    done = subprocess.run(
-        [sys.executable, '-m', 'pytest', '--collect-only', '-q', 'test/test_make.py'],
-        cwd=REPOSITORY,
-        env={**os.environ, 'PYTHONPATH': path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = '-m', 'pytest', '--collect-only', '-q', 'test/test_make.py'
+    done = run_python(*words, cwd=REPOSITORY, variables={'PYTHONPATH': path})
     assert done.returncode == 0, done.stdout + done.stderr

@@ -29,7 +29,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         file = folder / 'bin' / program
         file.write_text(f'#!/bin/sh\nexec {folder}/bin/python -m {module} "$@"\n')
         file.chmod(0o755)
-    # Libraries of ROS from PyPI lie beside those of Python.
+    # Libraries of ROS from PyPI are next to the libraries of Python.
     for place in ('lib', 'share'):
         (folder / place).mkdir(exist_ok=True)
         for item in Path(sys.prefix, place).iterdir():

@@ -1,4 +1,4 @@
-"""Array files are read as NumPy reads them, and not at all if they claim what is not there."""
+"""Array files are read as NumPy reads them, and refused if they claim more than they hold."""
 
 import zipfile
 from pathlib import Path

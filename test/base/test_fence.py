@@ -9,6 +9,7 @@ import numpy as np
 import psutil
 import pytest
 from support import fence_readers as readers
+from support.programs import run_python
 from support.waiting import wait_until
 
 from osmabench_ros.base.fence import VARIABLE, parse_in_fence, read_in_fence
@@ -53,11 +54,8 @@ def test_it_has_no_keys_and_no_heavy_library(file):
         'for function in (readers.list_modules, readers.list_environment):\n'
         '    print(*read_in_fence(function, Path(sys.argv[1])))'
     )
-    printed = subprocess.run(
-        [sys.executable, '-c', script, str(file)],
-        env={**os.environ, 'OPENAI_API_KEY': 'k', 'MY_TOKEN': 't', 'PYTHONPATH': _paths()},
-        check=True, capture_output=True, text=True,
-    ).stdout.split()  # fmt: skip
+    variables = {'OPENAI_API_KEY': 'k', 'MY_TOKEN': 't', 'PYTHONPATH': _paths()}
+    printed = run_python('-c', script, file, variables=variables, check=True).stdout.split()
     assert {'support.fence_readers', 'PATH'} <= set(printed)
     assert not {'torch', 'rclpy', 'open3d', 'trimesh', 'OPENAI_API_KEY', 'MY_TOKEN'} & set(printed)
 

@@ -1,4 +1,4 @@
-"""Files and folders of results, also among those of a user."""
+"""Files and folders of results, also with files of a user among them."""
 
 import contextlib
 import os

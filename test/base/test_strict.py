@@ -1,4 +1,4 @@
-"""One base of models, and one text about what is wrong with data."""
+"""One base of models, and one text about wrong data."""
 
 import pytest
 from pydantic import Field

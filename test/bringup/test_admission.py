@@ -32,7 +32,7 @@ EIGHTH = Demand(1.0, 2 * GIB)
 
 
 def admit_all(demands: list[Demand]) -> list[Grant]:
-    """Return what is granted when nothing ends."""
+    """Return the granted requests if nothing ends."""
     running: list[Grant] = []
     for demand in demands:
         grant = admit(demand, running, MACHINE)

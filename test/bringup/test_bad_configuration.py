@@ -1,22 +1,23 @@
 """Bad configurations end before any node is started, with an error that names the culprit."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.world.runs import small_config
+from support.world.runs import run_small, small_config
 
-from osmabench_ros.base.progress import silent
 from osmabench_ros.errors import OsmabenchError
 
 pytestmark = pytest.mark.ros
 
 
-def run(config: dict[str, Any], out: Path) -> str:
-    from osmabench_ros.bringup.runner.matrix_runner import run_matrix
-    from osmabench_ros.runs.config import parse_config
+REQUIREMENT = {'suite': 'map_geometry', 'metric': 'coverage', 'at_least': 1}
+NOWHERE = 'no/such.scene_dataset_config.json'
 
-    report = run_matrix(parse_config(config, 'test.yaml'), out, progress=silent)
+
+def run(config: dict[str, Any], out: Path) -> str:
+    report = run_small(config, out)
     assert not report.passed
     return report.runs[0].error
 
@@ -24,10 +25,7 @@ def run(config: dict[str, Any], out: Path) -> str:
 @pytest.mark.parametrize(
     ('changes', 'words'),
     [
-        (
-            {'scenes': [{'reference': 'no/such.scene_dataset_config.json'}]},
-            r'no/such\.scene_dataset_config\.json',
-        ),
+        ({'scenes': [{'reference': NOWHERE}]}, re.escape(NOWHERE)),
         ({'conditions': ['camra']}, 'unknown condition "camra". Did you mean "camera"'),
         ({'mappers': [{'name': 'orcale'}]}, '"orcale".*"oracle"'),
         ({'mappers': [{'name': 'oracle', 'options': {'voxl_m': 1}}]}, 'voxl_m'),
@@ -35,16 +33,7 @@ def run(config: dict[str, Any], out: Path) -> str:
         ({'suites': [{'name': 'map_geometri'}]}, '"map_geometri".*"map_geometry"'),
         ({'name': '../small'}, 'name: a name consists of'),
         (
-            {
-                'requirements': [
-                    {
-                        'suite': 'map_geometry',
-                        'metric': 'coverage',
-                        'mapper': 'oracel',
-                        'at_least': 1,
-                    }
-                ]
-            },
+            {'requirements': [{**REQUIREMENT, 'mapper': 'oracel'}]},
             'mapper "oracel", which is not run. Did you mean "oracle"',
         ),
         (

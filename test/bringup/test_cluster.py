@@ -61,7 +61,7 @@ def expected(
 
 
 def begin(tmp_path: Path, nodes: Nodes, *options: str) -> subprocess.Popen[str]:
-    # A node has its own environment, and this one is that of no node.
+    # A node has its own environment, which differs from this one.
     command = (*COMMAND, '--cluster', nodes.address, *options)
     return start(tmp_path, CONFIG, command=command, TEST_ORDER='upset')
 
@@ -176,9 +176,8 @@ def back_end_of(
     plans: list[RunPlan], preparation: Preparation, **resources: dict[str, float]
 ) -> tuple[RayBackEnd, Any]:
     """Return a back end for nodes with these resources, and the calls that it makes of Ray."""
-    nodes = [
-        {'NodeID': name, 'Alive': True, 'Resources': item} for name, item in resources.items()
-    ]
+    node = {'Alive': True}
+    nodes = [{**node, 'NodeID': name, 'Resources': item} for name, item in resources.items()]
     calls = MagicMock(**{'nodes.return_value': nodes, 'exceptions.RayError': RuntimeError})
     return RayBackEnd(calls, Cluster('auto'), plans, preparation), calls
 

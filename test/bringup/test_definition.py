@@ -51,10 +51,8 @@ def test_the_seed_of_the_method_reaches_it_and_not_the_simulator(tmp_path):
     mappers = [{'name': 'noisy_oracle', 'options': options}, {'name': 'mine', 'command': command}]
     config = matrix_config(mappers=mappers, seeds={'scene': [3], 'path': [4], 'method': [8]})
     keys = {config.seeded_scenes[0]: SceneKey('a', 'flat', 3, 4)}
-    bundled, foreign = (
-        {spec.name: spec for spec in nodes_of_run(plan)}
-        for plan in plan_runs(config, keys, tmp_path)
-    )
+    plans = plan_runs(config, keys, tmp_path)
+    bundled, foreign = ({spec.name: spec for spec in nodes_of_run(plan)} for plan in plans)
     mapper, bridge = bundled['mapper'].settings, bundled['simulator_bridge'].settings
     assert (mapper.seed, mapper.options) == (8, {'seed_file': '8.txt'})
     assert (bridge.scene.seed, bridge.scene.seed_of_path) == (3, 4)

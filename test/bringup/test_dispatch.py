@@ -1,4 +1,4 @@
-"""The dispatcher, with a back end that only notes what it would carry out."""
+"""The dispatcher, with a back end that only notes its tasks."""
 
 import warnings
 from collections import Counter
@@ -38,12 +38,8 @@ def plan_scenes(
     root: Path, mappers: list[dict[str, Any]], scenes: int = 2, **changes: Any
 ) -> list[RunPlan]:
     claim_folder(root)
-    data = small_config(
-        scenes=[{'reference': 'apartment', 'seed': 3 + number} for number in range(scenes)],
-        mappers=mappers,
-        **changes,
-    )
-    config = parse_config(data, 'test')
+    rooms = [{'reference': 'apartment', 'seed': 3 + number} for number in range(scenes)]
+    config = parse_config(small_config(scenes=rooms, mappers=mappers, **changes), 'test')
     keys = {item: SceneKey('apartment', f'seed_{item.seed}', item.seed) for item in config.scenes}
     return plan_runs(config, keys, root)
 
@@ -53,7 +49,7 @@ def name_of(task: Task) -> str:
 
 
 class Notes:
-    """A back end whose tasks last two looks; some fail, by name, for good or for some tries."""
+    """A back end with tasks of two polls; some fail, by name, for good or for some tries."""
 
     def __init__(self, slots: int, tries: int = 1, **failures: Result) -> None:
         self.slots, self.tries = slots, tries
@@ -108,14 +104,11 @@ def test_reports_come_in_the_order_of_the_plans_and_each_scene_is_prepared_once(
     back_end = Notes(3)
     reports, warned, shown = run(plans, back_end)
     assert [item.run_id for item in reports] == [plan.identity.run_id for plan in plans]
-    assert Counter(back_end.began) == Counter(
-        {'prepare 3': 1, 'prepare 4': 1, **{f'{p.mapper.name} {p.scene.seed}': 1 for p in plans}}
-    )
+    runs = [f'{plan.mapper.name} {plan.scene.seed}' for plan in plans]
+    assert Counter(back_end.began) == Counter(['prepare 3', 'prepare 4', *runs])
     for plan in plans:
-        prepared, began = (
-            back_end.began.index(f'{name} {plan.scene.seed}')
-            for name in ('prepare', plan.mapper.name)
-        )
+        names = (f'{name} {plan.scene.seed}' for name in ('prepare', plan.mapper.name))
+        prepared, began = map(back_end.began.index, names)
         assert prepared < began
     assert {f'mind {name}' for name in back_end.began} == set(warned)
     assert any('[scene] apartment.seed_4.4: at frame 3' in text for text in shown)

@@ -4,11 +4,12 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import scripted_model
 from support.loopback_models import LoopbackModels, Misstep
-from support.world.runs import foreign, repeatable, small_config
+from support.world.runs import foreign, repeatable, run_small, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
@@ -23,12 +24,8 @@ CONFIG = small_config(
 )
 
 
-def run(out: Path, config: dict = CONFIG, nodes: object = None, jobs: int = 1) -> object:
-    from osmabench_ros.base.progress import silent
-    from osmabench_ros.bringup.runner.matrix_runner import run_matrix
-    from osmabench_ros.runs.config import parse_config
-
-    return run_matrix(parse_config(config, 'test'), out, jobs=jobs, nodes=nodes, progress=silent)
+def run(out: Path, config: dict = CONFIG, nodes: object = None, **options: Any) -> Any:
+    return run_small(config, out, nodes=nodes, **options)
 
 
 @pytest.fixture(scope='module')
@@ -93,8 +90,7 @@ def test_a_run_that_was_copied_from_another_machine_counts_as_done(
 ):
     root, _ = first
     part = {**CONFIG, 'conditions': ['velocity']}
-    prepared.put_into(tmp_path / 'job', part)
-    assert run(tmp_path / 'job', part, nodes).passed
+    assert run(tmp_path / 'job', part, nodes, prepared=prepared).passed
     whole = Path(shutil.copytree(root, tmp_path / 'small'))
     for path in whole.glob('report*'):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -128,8 +124,7 @@ def test_realtime_maps_with_a_foreign_node(prepared, nodes, tmp_path):
         pacing={'mode': 'realtime', 'speed_factor': 0.5},
         requirements=[{'suite': 'map_geometry', 'metric': 'accuracy_m', 'at_most': 0.05}],
     )
-    prepared.put_into(tmp_path, config)
-    report = run(tmp_path, config, nodes)
+    report = run(tmp_path, config, nodes, prepared=prepared)
     assert report.passed, report
     assert {item.speed_factor for item in report.metrics} == {0.5}
     [file] = (tmp_path / 'small').glob('*.x0-5/timings.json')
@@ -152,8 +147,7 @@ def test_the_mapper_of_a_page_takes_part(prepared, nodes, tmp_path, page):
         mappers=[{'name': 'mine', 'command': [sys.executable, str(script)]}],
         requirements=[{'suite': 'map_geometry', 'metric': 'accuracy_m', 'at_most': 0.05}],
     )
-    prepared.put_into(tmp_path, config)
-    report = run(tmp_path, config, nodes)
+    report = run(tmp_path, config, nodes, prepared=prepared)
     assert report.passed, report
     from osmabench_ros.maps.storage import read_map
 
@@ -175,8 +169,7 @@ def test_a_server_that_fails_makes_a_run_incomplete_and_the_next_run_goes_on_the
         config = small_config(
             suites=[{'name': 'map_geometry'}, {'name': 'exact_questions', 'options': options}]
         )
-        prepared.put_into(tmp_path, config)
-        report = run(tmp_path, config)
+        report = run(tmp_path, config, prepared=prepared)
         assert not report.passed
         assert [item.status.value for item in report.runs] == ['incomplete']
         assert {item.suite for item in report.metrics} == {'map_geometry'}

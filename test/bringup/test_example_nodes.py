@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.world.runs import small_config
+from support.world.runs import run_small, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
@@ -19,9 +19,6 @@ def node(name: str, script: str) -> dict[str, object]:
 def test_octomap_and_kiss_icp_are_scored_as_processes_of_their_own(prepared, nodes, tmp_path):
     for library in ('pyoctomap', 'kiss_icp'):
         pytest.importorskip(library, reason=f'{library} is not installed')
-    from osmabench_ros.base.progress import silent
-    from osmabench_ros.bringup.runner.matrix_runner import run_matrix
-    from osmabench_ros.runs.config import parse_config
 
     data = small_config(
         mappers=[node('octomap', 'octomap_mapper.py'), node('kiss_icp', 'kiss_icp_odometry.py')],
@@ -31,15 +28,13 @@ def test_octomap_and_kiss_icp_are_scored_as_processes_of_their_own(prepared, nod
         pacing={'ack_timeout_s': 60.0, 'match_timeout_s': 60.0},
         suites=[{'name': 'map_geometry'}, {'name': 'map_trajectory'}],
     )
-    prepared.put_into(tmp_path, data)
-    config = parse_config(data, 'test')
-    report = run_matrix(config, tmp_path, nodes=nodes, progress=silent)
+    report = run_small(data, tmp_path, prepared=prepared, nodes=nodes)
     assert report.passed, report
     found = {
         (item.mapper, item.metric): item.value for item in report.metrics if not item.class_name
     }
     assert found['octomap', 'f_score_0.05m'] > 0.98
-    assert found['octomap', 'ape_translation_rmse_m'] is None  # it has no poses of its own
+    assert found['octomap', 'ape_translation_rmse_m'] is None  # it estimates no poses
     assert found['kiss_icp', 'reference_path_length_m'] > 0.9
     assert found['kiss_icp', 'matched_poses'] == 1.0
     assert found['kiss_icp', 'ape_translation_rmse_m'] < 0.1

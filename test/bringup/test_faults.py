@@ -1,4 +1,4 @@
-"""What a mapper, a topic or a folder can do wrong in a live run, over real processes."""
+"""Faults of mappers, topics and folders in a live run, over real processes."""
 
 import json
 import re
@@ -7,7 +7,7 @@ import sys
 import pytest
 from support.fault_runs import COMMAND, failure, own_mounts, run_directory, start, success
 from support.sizes import few
-from support.world.runs import PreparedScenes, foreign, repeatable, small_config
+from support.world.runs import foreign, repeatable, small_config
 
 from osmabench_ros.base.files import claim_folder
 
@@ -47,26 +47,18 @@ main()
 
 
 @pytest.fixture(scope='module')
-def errors(
-    request: pytest.FixtureRequest,
-    prepared: PreparedScenes,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> dict[str, str]:
-    """What the report says of each rogue; one that fails does not keep the next from its run."""
-    asked = {
-        item.callspec.params['mischief']
-        for item in request.session.items
-        if 'errors' in item.fixturenames
-    }
+def errors(request, prepared, tmp_path_factory) -> dict[str, str]:
+    """Return the error of each rogue; one that fails does not keep the next from its run."""
+    tests = [item for item in request.session.items if 'errors' in item.fixturenames]
+    asked = {item.callspec.params['mischief'] for item in tests}
     folder = tmp_path_factory.mktemp('rogues')
     pacing = {'ack_timeout_s': 4.0, 'match_timeout_s': 60.0, 'evaluation_timeout_s': 8.0}
     config = small_config(mappers=[foreign(name) for name in sorted(asked)], pacing=pacing)
     prepared.put_into(folder / 'runs', config)
     failure(folder, start(folder, config), code=1)
     report = json.loads((folder / 'runs' / 'small' / 'report.json').read_text())
-    return {
-        run['run_id'].split('.foreign_')[1].split('.')[0]: run['error'] for run in report['runs']
-    }
+    runs = report['runs']
+    return {run['run_id'].split('.foreign_')[1].split('.')[0]: run['error'] for run in runs}
 
 
 # The first of these waits for a run of every rogue.

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 import yaml
 from support import SUPPORT
-from support.world.runs import PreparedScenes, small_config
+from support.world.runs import PreparedScenes, run_small, small_config
 
-from osmabench_ros.base.progress import silent
 from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
@@ -32,15 +31,9 @@ CHANGES = {
 
 @pytest.fixture
 def run(prepared: PreparedScenes, nodes: Any, tmp_path: Path) -> Run:
-    from osmabench_ros.bringup.runner.matrix_runner import run_matrix
-    from osmabench_ros.runs.config import parse_config
-
     def run(mapper: dict[str, Any], *, ready: bool = True, **changes: Any) -> Any:
         data = small_config(mappers=[mapper], **{**CHANGES, **changes})
-        config = parse_config(data, 'test')
-        if ready:
-            prepared.put_into(tmp_path, data)
-        return run_matrix(config, tmp_path, nodes=nodes, progress=silent)
+        return run_small(data, tmp_path, prepared=prepared if ready else None, nodes=nodes)
 
     return run
 
@@ -51,12 +44,9 @@ def cloud_stack(how: str = '', **settings: Any) -> dict[str, Any]:
 
 
 def figure(report: Any, metric: str, mode: str | None = None) -> float:
-    [value] = [
-        record.value
-        for record in report.runs[0].metrics
-        if (record.metric, record.mode, record.class_name) == (metric, mode, '')
-    ]
-    return value
+    wanted, records = (metric, mode, ''), report.runs[0].metrics
+    [found] = [x for x in records if (x.metric, x.mode, x.class_name) == wanted]
+    return found.value
 
 
 def check(report: Any) -> None:
@@ -93,19 +83,16 @@ def test_a_stack_from_a_file_is_launched_and_scored(run, tmp_path):
     if importlib.util.find_spec('launch_ros') is None or shutil.which('ros2') is None:
         pytest.skip('ros2 launch is not installed; source a ROS 2 installation')
     file = tmp_path / 'cloud.yaml'
-    file.write_text(
-        yaml.safe_dump(
-            {
-                'name': 'cloud',
-                'source': 'https://example.org',
-                'install': [],
-                'variables': {'script': 'where the program is'},
-                'program': {'command': [sys.executable, '${script}']},
-                'map': {'topic': TOPIC, 'type': 'sensor_msgs/msg/PointCloud2'},
-                'participants': ['cloud_stack'],
-            }
-        )
-    )
+    stack = {
+        'name': 'cloud',
+        'source': 'https://example.org',
+        'install': [],
+        'variables': {'script': 'where the program is'},
+        'program': {'command': [sys.executable, '${script}']},
+        'map': {'topic': TOPIC, 'type': 'sensor_msgs/msg/PointCloud2'},
+        'participants': ['cloud_stack'],
+    }
+    file.write_text(yaml.safe_dump(stack))
     mapper = {'name': 'cloud', 'stack': str(file), 'variables': {'script': str(STACK)}}
     check(run(mapper))
     assert (next((tmp_path / 'small').glob('*/stack')) / 'label_space.yaml').exists()
@@ -124,7 +111,7 @@ def result(out: Path, name: str) -> dict[str, Any]:
 
 
 def mapped(out: Path) -> int | None:
-    """What the timings say of the method; None if it missed the first frame, as it may."""
+    """Return the mapped frames of the method; None if it missed the first, as it may."""
     participants = result(out, 'timings.json')['participants']
     return next(item['mapped'] for item in participants if item['name'] == 'method')
 

@@ -1,10 +1,10 @@
-"""A matrix that is grown by a condition, a seed and a suite: only what is missing is done."""
+"""A matrix that grows by a condition, a seed and a suite: only missing work is done."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.world.runs import PreparedScenes, repeatable, small_config
+from support.world.runs import PreparedScenes, repeatable, run_small, small_config
 
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.dry_run import list_expected_work
@@ -21,7 +21,7 @@ SCORED = {**MORE, 'suites': [{'name': 'map_geometry'}, {'name': 'grounding'}]}
 
 
 class Log:
-    """What the terminal shows."""
+    """The output of the terminal."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -36,10 +36,8 @@ class Log:
 
 
 def run(out: Path, config: dict[str, Any], nodes: Any) -> Log:
-    from osmabench_ros.bringup.runner.matrix_runner import run_matrix
-
     log = Log()
-    report = run_matrix(parse_config(config, 'test'), out, nodes=nodes, progress=log)
+    report = run_small(config, out, nodes=nodes, progress=log)
     assert report.passed, report
     return log
 

@@ -33,7 +33,7 @@ def interruptible() -> dict[str, Any]:
 
 @pytest.fixture(scope='module')
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What a run leaves that goes through at once."""
+    """Return the files of a run without an interruption."""
     folder = tmp_path_factory.mktemp('uninterrupted')
     assert ': complete' in success(start(folder, interruptible()))
     return repeatable(folder / 'runs' / 'small')

@@ -1,4 +1,4 @@
-"""Runs hear and are heard on this machine only; looked at from outside, at their sockets."""
+"""Runs communicate only on this machine, as their sockets show from outside."""
 
 import os
 import signal
@@ -106,7 +106,7 @@ def is_discovery(port: int, domain: int) -> bool:
 
 
 def unread_bytes(port: int) -> int:
-    """Return how much lies unread in the UDP sockets of a port."""
+    """Return the number of unread bytes in the UDP sockets of a port."""
     lines = Path('/proc/net/udp').read_text().splitlines()[1:]
     fields = [line.split() for line in lines]
     return sum(int(f[4].split(':')[1], 16) for f in fields if int(f[1].split(':')[1], 16) == port)
@@ -136,9 +136,8 @@ def read_by_fast_dds(item: object) -> bool:
 def test_the_look_at_sockets_tells_readers_from_senders():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as idle:
         idle.bind(('127.0.0.1', 0))
-        [mine] = [
-            item for item in udp(psutil.Process()) if tuple(item.laddr or ()) == idle.getsockname()
-        ]
+        own, name = udp(psutil.Process()), idle.getsockname()
+        [mine] = [item for item in own if tuple(item.laddr or ()) == name]
         assert not read_by_fast_dds(mine)
         assert unread_bytes(mine.laddr.port) > 0
         idle.recv(100)
@@ -235,11 +234,8 @@ with isolation.private_domain():
 
 
 def test_domains_differ_even_where_folders_of_locks_do(tmp_path):
+    environment = {**os.environ, 'TMPDIR': str(tmp_path)}
     with isolation.private_domain() as domain:
-        done = subprocess.run(
-            [sys.executable, '-c', ANOTHER_DOMAIN.format(domain=domain)],
-            env={**os.environ, 'TMPDIR': str(tmp_path)},
-            capture_output=True,
-            text=True,
-        )
+        command = [sys.executable, '-c', ANOTHER_DOMAIN.format(domain=domain)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert f'all ROS domains from {domain} to {domain} are in use' in done.stderr

@@ -1,4 +1,4 @@
-"""Who takes Ctrl-C over from Python, and when; each in a process of its own."""
+"""Who takes Ctrl-C over from Python, and when; each in a separate process."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What the runner keeps of runs that are done, for the report of all."""
+"""The data of finished runs that the runner keeps for the report of all."""
 
 import gc
 import weakref

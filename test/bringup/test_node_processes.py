@@ -14,8 +14,8 @@ import psutil
 import pytest
 from support import TESTS
 from support.scripted_node import ScriptedNode
-from support.waiting import wait_until
-from support.world.runs import repeatable, small_config
+from support.waiting import is_alive, wait_until
+from support.world.runs import repeatable, run_small, small_config
 
 from osmabench_ros.base.files import claim_folder
 from osmabench_ros.bringup.runner import node_processes
@@ -71,7 +71,7 @@ time.sleep(600)
 
 
 class Stage:
-    """A host and the nodes that it has forked, each with a folder of its own."""
+    """A host and the nodes that it has forked, each with its folder."""
 
     def __init__(self, folder: Path) -> None:
         self.nodes = NodeProcesses()
@@ -82,20 +82,16 @@ class Stage:
     def start(self, *words: str, name: str = 'node', **environment: str) -> ManagedProcess:
         folder = self._folder / f'run_{len(self._started)}'
         claim_folder(folder)
-        variables = {
-            **os.environ,
-            'PYTHONPATH': str(TESTS),
-            'PYTHONUNBUFFERED': '1',
-            **environment,
-        }
-        process = self.nodes.start(ScriptedNode(name, words=words), folder, variables)
+        variables = {**os.environ, 'PYTHONPATH': str(TESTS), 'PYTHONUNBUFFERED': '1'}
+        spec = ScriptedNode(name, words=words)
+        process = self.nodes.start(spec, folder, {**variables, **environment})
         self._started.append(process)
         if 'wait' in words:
             wait_until(lambda: 'waiting' in process.log_file.read_text())
         return process
 
     def run(self, *words: str, **environment: str) -> tuple[ManagedProcess, dict[str, Any]]:
-        """Run a node to its end; return what it found."""
+        """Run a node to its end; return it and its findings."""
         process = self.start(*words, **environment)
         wait_until(lambda: process.poll() is not None)
         return process, json.loads(process.log_file.read_text().splitlines()[0])
@@ -105,7 +101,7 @@ class Stage:
         return found
 
     def hosts(self) -> list[psutil.Process]:
-        """Return the hosts that began after this stage: those of a session may go on."""
+        """Return the hosts that began after this stage, not earlier ones of the session."""
         return [item for item in hosts() if item not in self._others]
 
     def close(self) -> None:
@@ -216,13 +212,16 @@ def test_a_killed_node_leaves_the_host_to_the_next(stage):
     assert stage.host() == host
 
 
-def test_host_and_nodes_end_with_a_runner_that_is_killed(tmp_path):
-    claim_folder(tmp_path / 'run')
-    command = [sys.executable, '-c', RUNNER, str(tmp_path / 'run')]
+def start_runner(script: str, folder: Path, *words: str) -> subprocess.Popen[str]:
+    claim_folder(folder)
     paths = os.pathsep.join([str(TESTS), os.environ.get('PYTHONPATH', '')])
+    command = [sys.executable, '-c', script, str(folder), *words]
     environment = {**os.environ, 'PYTHONPATH': paths}
-    runner = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-    assert runner.stdout is not None
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def test_host_and_nodes_end_with_a_runner_that_is_killed(tmp_path):
+    runner = start_runner(RUNNER, tmp_path / 'run')
     assert runner.stdout.readline() == 'started\n'
     wait_until(lambda: 'waiting' in (tmp_path / 'run' / 'node.log').read_text())
     family = psutil.Process(runner.pid).children(recursive=True)
@@ -235,22 +234,17 @@ def test_host_and_nodes_end_with_a_runner_that_is_killed(tmp_path):
 
 @pytest.mark.parametrize('hosted', [True, False])
 def test_a_runner_killed_before_it_guards_a_process_leaves_none(hosted, tmp_path):
-    claim_folder(tmp_path / 'run')
-    command = [sys.executable, '-c', KILLED_RUNNER, str(tmp_path / 'run'), str(int(hosted))]
-    paths = os.pathsep.join([str(TESTS), os.environ.get('PYTHONPATH', '')])
-    environment = {**os.environ, 'PYTHONPATH': paths}
-    runner = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=False)
+    runner = start_runner(KILLED_RUNNER, tmp_path / 'run', str(int(hosted)))
+    started = [int(line) for line in runner.communicate()[0].split()]
     assert runner.returncode == -signal.SIGKILL
-    started = [int(line) for line in runner.stdout.split()]
     assert len(started) == 1 + hosted
     wait_until(lambda: not any(map(is_alive, started)))
 
 
 def test_a_host_that_cannot_start_is_told_with_its_log(stage, tmp_path):
     (tmp_path / 'numpy.py').write_text('raise ImportError("half installed")')
-    with pytest.raises(
-        RunError, match=r'the node host ended with code 1; end of (.*\n)*.*half inst'
-    ):
+    reason = r'the node host ended with code 1; end of (.*\n)*.*half inst'
+    with pytest.raises(RunError, match=reason):
         stage.start('0', PYTHONPATH=str(tmp_path))
     assert stage.hosts() == []
 
@@ -274,10 +268,6 @@ def test_memory_counts_as_of_a_new_process(stage, tmp_path):
 @pytest.mark.gl
 @pytest.mark.slow
 def test_forked_nodes_give_the_same_bytes_as_new_ones(tmp_path, monkeypatch, prepared):
-    from osmabench_ros.base.progress import silent
-    from osmabench_ros.bringup.runner.matrix_runner import run_matrix
-    from osmabench_ros.runs.config import parse_config
-
     config = small_config(
         mappers=[{'name': 'appearance'}],
         suites=[{'name': 'map_geometry'}, {'name': 'exact_questions'}],
@@ -295,8 +285,7 @@ def test_forked_nodes_give_the_same_bytes_as_new_ones(tmp_path, monkeypatch, pre
     found = []
     for folder, ours in ((tmp_path / 'forked', True), (tmp_path / 'new', False)):
         monkeypatch.setattr(NodeSpec, 'ours', ours)
-        prepared.put_into(folder, config)
-        report = run_matrix(parse_config(config, 'test'), folder, progress=silent)
+        report = run_small(config, folder, prepared=prepared)
         assert [item.status.value for item in report.runs] == ['complete'], report
         # Times of receipt in a bag differ.
         files = repeatable(folder / 'small').items()
@@ -306,10 +295,3 @@ def test_forked_nodes_give_the_same_bytes_as_new_ones(tmp_path, monkeypatch, pre
     for log in tmp_path.glob('*/small/*/logs/map_recorder.log'):
         assert log.read_text().count('wrote ') == 1
     assert hosts() == before
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False

@@ -1,4 +1,4 @@
-"""What the runner notes of a run for its report."""
+"""The notes of the runner about a run, for its report."""
 
 import time
 from collections.abc import Iterator

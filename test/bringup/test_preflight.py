@@ -22,7 +22,7 @@ REPLICA_CAD, AUGMENTED, HM3D = DATA_SETS
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A machine whose renderer and Habitat-Sim are not started; returns its data folder."""
+    """Start neither renderer nor Habitat-Sim; return the data folder of the machine."""
     monkeypatch.setattr(preflight, 'renderer', lambda: Finding('OpenGL', Severity.OK, 'fine'))
     monkeypatch.setattr(
         preflight, '_check_habitat', lambda: Finding('habitat_sim', Severity.OK, 'fine')

@@ -46,12 +46,10 @@ def test_a_mapper_scores_on_the_recording_as_on_the_simulation(scene, prepared, 
     from osmabench_ros.bringup.runner.matrix_runner import run_matrix
 
     prepared.put_into(tmp_path / 'live', SIMULATED)
+    configs = {'live': parse_config(SIMULATED, 'test'), 'played': recorded(scene)}
     live, played = (
         run_matrix(config, tmp_path / name, nodes=nodes, progress=quiet)
-        for name, config in (
-            ('live', parse_config(SIMULATED, 'test')),
-            ('played', recorded(scene)),
-        )
+        for name, config in configs.items()
     )
     assert played.passed, played
     [run_id] = [run.run_id for run in played.runs]
@@ -66,7 +64,7 @@ def test_a_mapper_scores_on_the_recording_as_on_the_simulation(scene, prepared, 
     ]
     assert figures[0].keys() == figures[1].keys()
     assert len(figures[0]) > 10
-    # JPEG and depth of 16 bits are all that lies between them.
+    # They differ only by JPEG and depth of 16 bits.
     for key, value in figures[0].items():
         if value is not None and 0 < value <= 1:
             assert figures[1][key] == pytest.approx(value, abs=0.05), key

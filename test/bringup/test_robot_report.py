@@ -1,4 +1,4 @@
-"""What a measurement beside a running stack ends with, from what its nodes left."""
+"""The report of a measurement on a running stack, from the files of its nodes."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a run refuses before any minute is spent, all of it at once."""
+"""The preflight check of a run names all errors at once, before any minute is spent."""
 
 import importlib.util
 import resource
@@ -67,17 +67,13 @@ def test_everything_that_is_wrong_is_named_at_once(tmp_path, monkeypatch):
         mappers=[
             {'name': 'lost', 'command': ['no_such_program_anywhere']},
             {'name': 'script', 'command': ['python3', 'no_such_mapper.py']},
-            {
-                'name': 'slam',
-                'command': ['python3'],
-                'publish_tf': 'world_to_base',
-                'transforms': ['odom->base_link'],
-            },
+            {'name': 'slam', 'command': ['python3'], 'publish_tf': 'world_to_base',
+             'transforms': ['odom->base_link']},
         ],
         simulator={'name': 'habitat'},
         suites=[{'name': 'map_geometry', 'options': {'model': 'gemini:some-model'}}],
         text_features={'clip': str(tmp_path / 'clip.npy')},
-    )
+    )  # fmt: skip
     with pytest.raises(ConfigError) as reported:
         check_run(wrong, tmp_path)
     for words in (
@@ -111,12 +107,13 @@ def test_a_server_of_the_users_own_may_need_no_key(options, needed, tmp_path, mo
 
 def test_a_missing_library_alone_is_a_missing_dependency(tmp_path, monkeypatch):
     real = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, 'find_spec', lambda name: None if name == 'open3d' else real(name)
-    )
-    with pytest.raises(
-        MissingDependencyError, match=r'open3d: .*pip install -r .*beside_ros\.txt'
-    ):
+
+    def find(name: str) -> Any:
+        return None if name == 'open3d' else real(name)
+
+    monkeypatch.setattr(importlib.util, 'find_spec', find)
+    remedy = r'open3d: .*pip install -r .*beside_ros\.txt'
+    with pytest.raises(MissingDependencyError, match=remedy):
         check_run(config(), tmp_path)
 
 
@@ -225,12 +222,11 @@ def test_all_other_scenes_that_can_be_loaded_pass(tmp_path):
     info = tmp_path / 'room_0' / 'habitat' / 'info_semantic.json'
     info.parent.mkdir(parents=True)
     info.write_text('{}')
-    (tmp_path / 'den.yaml').write_text(
-        '{name: den, rooms: [{room: den, objects: [{class: bed}]}]}'
-    )
+    den = '{name: den, rooms: [{room: den, objects: [{class: bed}]}]}'
+    (tmp_path / 'den.yaml').write_text(den)
     for reference in (tmp_path / 'room_0', tmp_path / 'den.yaml', locate_scene('office')):
         assert examine_scene_files(reference).level is Severity.OK
-    (tmp_path / 'den.yaml').write_text('{name: den, rooms: [{room: den, objects: [{clas: bed}]}]}')
+    (tmp_path / 'den.yaml').write_text(den.replace('class', 'clas'))
     finding = examine_scene_files(tmp_path / 'den.yaml')
     assert finding.level is Severity.FAILED
     assert 'clas' in finding.detail

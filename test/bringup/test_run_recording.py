@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.world.runs import PreparedScenes, small_config
+from support.world.runs import run_small, small_config
 
 from osmabench_ros.base.files import read_json
 from osmabench_ros.base.progress import silent
@@ -14,13 +14,9 @@ pytestmark = pytest.mark.ros
 
 
 @pytest.fixture(scope='module')
-def run(
-    prepared: PreparedScenes, nodes: Any, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, Any]:
+def run(prepared, nodes, tmp_path_factory) -> tuple[Path, Any]:
     """Return the folder and the report of a run."""
-    from osmabench_ros.bringup.runner.matrix_runner import run_matrix
     from osmabench_ros.bringup.spec.isolation import make_isolated_environment
-    from osmabench_ros.runs.config import parse_config
 
     out = tmp_path_factory.mktemp('recorded')
     # Smaller images resolve no surface, and no surface can be covered.
@@ -29,10 +25,9 @@ def run(
         evaluation={'map_every_frames': 2},
         recording={'enabled': True},
     )
-    prepared.put_into(out, config)
     # Libraries may add variables of theirs.
     before = {name: os.environ.get(name) for name in make_isolated_environment(0)}
-    report = run_matrix(parse_config(config, 'test'), out, nodes=nodes, progress=silent)
+    report = run_small(config, out, prepared=prepared, nodes=nodes)
     assert {name: os.environ.get(name) for name in before} == before, 'a run changes no variable'
     assert report.passed, report
     [folder] = (out / 'small').glob('apartment*')
@@ -71,22 +66,19 @@ def test_the_maps_on_the_way_are_scored(run):
     growth = ReportOverTime.model_validate(read_json(folder / 'growth.json'))
     assert [moment.frames for moment in growth.moments] == [2, 4, 5]
     assert [moment.time_s for moment in growth.moments] == [1.0, 3.0, 4.0]
-    coverage = [
-        record.value
-        for moment in growth.moments
-        for record in moment.metrics
-        if record.metric == 'coverage' and not record.class_name
-    ]
+
+    def coverage_in(records: Any) -> float:
+        [found] = [x for x in records if (x.metric, x.class_name) == ('coverage', '')]
+        return found.value
+
+    coverage = [coverage_in(moment.metrics) for moment in growth.moments]
     assert coverage == sorted(coverage)
     assert coverage[0] > 0.0
-    final = [
-        item.value for item in report.metrics if (item.metric, item.class_name) == ('coverage', '')
-    ]
-    assert coverage[-1:] == final
+    assert coverage[-1] == coverage_in(report.metrics)
 
 
 def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(tmp_path, monkeypatch):
-    from osmabench_ros.base.files import claim_folder, write_text
+    from osmabench_ros.base.files import claim_folder, write_json, write_text
     from osmabench_ros.bringup.runner import one_run
     from osmabench_ros.bringup.runner.node_processes import NodeProcesses
     from osmabench_ros.bringup.spec.definition import check_bag, make_room_for_bag
@@ -106,12 +98,11 @@ def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(tmp_path, mon
         check_bag(plan)
     directory = plan.bag_directory
     claim_folder(tmp_path)
-    write_text(
-        directory / 'recording.json',
-        '{"complete": false, "error": "no space left", "duration_s": 1, "bytes_written": 1, '
-        '"files": 1, "topics": [], "frames_expected": 0, '
-        '"frames_counted_by": "stamps", "lost": 0}',
-    )
+    recording = {
+        'complete': False, 'error': 'no space left', 'duration_s': 1, 'bytes_written': 1,
+        'files': 1, 'topics': [], 'frames_expected': 0, 'frames_counted_by': 'stamps', 'lost': 0,
+    }  # fmt: skip
+    write_json(directory / 'recording.json', recording)
     with pytest.raises(RunError, match='is not complete: no space left'):
         check_bag(plan)
     # Whatever of the run is done already: no second look lets it pass.

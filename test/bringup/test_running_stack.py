@@ -49,7 +49,7 @@ PERIOD_S = 0.05
 
 
 class Robot(Node):
-    """A foreign camera driver, with its own names, stamps and faults."""
+    """A third-party camera driver, with its own names, stamps and faults."""
 
     def __init__(self, context: Any, *, faulty: bool) -> None:
         super().__init__('driver', context=context, namespace='/robot')
@@ -60,9 +60,8 @@ class Robot(Node):
         self.depth = self.create_publisher(Image, 'camera/depth/image_rect', profile)
         self.info = self.create_publisher(CameraInfo, 'camera/color/camera_info', profile)
         # A pose of the wrong type, and labels that late joiners miss.
-        self.pose = self.create_publisher(
-            CameraInfo if faulty else PoseStamped, topics.CAMERA_POSE, profile
-        )
+        kind = CameraInfo if faulty else PoseStamped
+        self.pose = self.create_publisher(kind, topics.CAMERA_POSE, profile)
         if faulty:
             self.create_publisher(LabelInfo, topics.LABEL_INFO, profile)
             self.create_subscription(Image, 'rgb', lambda _message: None, profile)
@@ -73,12 +72,10 @@ class Robot(Node):
         late = Time(sec=stamp.sec, nanosec=(stamp.nanosec + 3_000_000) % 10**9)
         scale = 1000.0 if self.faulty else 1.0
         depth = np.full((48, 64), 2.0 * scale, np.float32)
-        self.color.publish(
-            image_to_message(np.zeros((48, 64, 3), np.uint8), 'rgb8', stamp, 'camera_optical')
-        )
-        self.depth.publish(
-            image_to_message(depth, '32FC1', late if self.faulty else stamp, 'camera_optical')
-        )
+        color, frame = np.zeros((48, 64, 3), np.uint8), 'camera_optical'
+        self.color.publish(image_to_message(color, 'rgb8', stamp, frame))
+        of_depth = late if self.faulty else stamp
+        self.depth.publish(image_to_message(depth, '32FC1', of_depth, frame))
         info = camera_info_message(PINHOLE, stamp, 'camera_optical')
         if self.faulty:
             info.k = [0.0] * 9
@@ -90,25 +87,33 @@ class Robot(Node):
 
 
 @contextmanager
-def running(domain: int, *, faulty: bool) -> Iterator[None]:
-    """Publish 20 frames per second until the block ends."""
+def context_in(domain: int) -> Iterator[rclpy.Context]:
     context = rclpy.Context()
     rclpy.init(context=context, domain_id=domain, args=[])
-    robot, over = Robot(context, faulty=faulty), threading.Event()
-
-    def work() -> None:
-        while not over.wait(PERIOD_S):
-            robot.publish()
-
-    thread = threading.Thread(target=work)
-    thread.start()
     try:
-        yield
+        yield context
     finally:
-        over.set()
-        thread.join()
-        robot.destroy_node()
         context.try_shutdown()
+
+
+@contextmanager
+def running(domain: int, *, faulty: bool) -> Iterator[None]:
+    """Publish 20 frames per second until the block ends."""
+    with context_in(domain) as context:
+        robot, over = Robot(context, faulty=faulty), threading.Event()
+
+        def work() -> None:
+            while not over.wait(PERIOD_S):
+                robot.publish()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+            robot.destroy_node()
 
 
 ROBOT_NAMES = StackNames('robot', {topics.COLOR: 'rgb'})
@@ -141,19 +146,15 @@ def test_everything_that_is_wrong_is_named_at_once(ros_domain):
 
 
 def test_a_message_that_lies_about_its_size_is_told(ros_domain):
-    with running(ros_domain, faulty=False):
-        context = rclpy.Context()
-        rclpy.init(context=context, domain_id=ros_domain, args=[])
+    with running(ros_domain, faulty=False), context_in(ros_domain) as context:
         liar = Node('liar', context=context, namespace='/robot')
         publisher = liar.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
         lie = serialize_message(LabelInfo())[:-4] + struct.pack('<I', 2**31)
         publisher.publish(lie)
         findings = examine_stack(ROBOT_NAMES, seconds=0.5, domain=ros_domain)
         liar.destroy_node()
-        context.try_shutdown()
-    [reported] = [
-        i for i in findings if i.part == topics.LABEL_INFO and i.level is Severity.FAILED
-    ]
+    wanted = topics.LABEL_INFO, Severity.FAILED
+    [reported] = [item for item in findings if (item.part, item.level) == wanted]
     assert 'bytes are not a LabelInfo' in reported.detail
 
 
@@ -176,41 +177,34 @@ def test_silence_is_not_ok_and_who_comes_later_is_heard_whatever_its_qos(ros_dom
         for publisher in late:
             publisher.publish(SemanticMap())
 
-    with running(ros_domain, faulty=False):
-        context = rclpy.Context()
-        rclpy.init(context=context, domain_id=ros_domain, args=[])
+    with running(ros_domain, faulty=False), context_in(ros_domain) as context:
         mapper = Node('mapper', context=context, namespace='/robot')
         for kind, topic in ((SemanticMap, topics.SEMANTIC_MAP), (LabelInfo, topics.LABEL_INFO)):
             mapper.create_publisher(kind, topic, latched_profile())
         findings = examine_stack(ROBOT_NAMES, seconds=1.0, domain=ros_domain, progress=come)
-        context.try_shutdown()
     said = {(item.part, item.level): item.detail for item in findings}
     assert '/robot/mapper publishes volatile' in said[topics.SEMANTIC_MAP, Severity.WARN]
     assert 'frame_id is ""' in said[topics.SEMANTIC_MAP, Severity.FAILED]
-    [(level, silence)] = [
-        (kind, text) for (part, kind), text in said.items() if part == topics.LABEL_INFO
-    ]
-    assert level is Severity.WARN
+    [(key, silence)] = [item for item in said.items() if item[0][0] == topics.LABEL_INFO]
+    assert key[1] is Severity.WARN
     assert '/robot/mapper publishes, but no message came' in silence
 
 
 @pytest.mark.gl
 @pytest.mark.full
 def test_the_bridge_itself_keeps_the_contract(ros_domain, tmp_path):
-    environment = dict(make_isolated_environment(ros_domain))
     values = {
         'autostart': 'true', 'image_width': '160', 'image_height': '120', 'goals': '3',
         'frame_rate_hz': '10.0', 'pacing': 'realtime', 'speed_factor': '0.5', 'seed': '3',
     }  # fmt: skip
     options = [text for name, value in values.items() for text in ('-p', f'{name}:={value}')]
     module = 'osmabench_ros.nodes.simulator_bridge_node'
-    bridge = subprocess.Popen(
-        [sys.executable, '-m', module, '--ros-args', *options],
-        env=environment,
-        stderr=(tmp_path / 'log').open('w'),
-    )
+    command = [sys.executable, '-m', module, '--ros-args', *options]
+    environment = dict(make_isolated_environment(ros_domain))
+    bridge = subprocess.Popen(command, env=environment, stderr=(tmp_path / 'log').open('w'))
     try:
-        wait_for_frames(tmp_path / 'log')
+        log = tmp_path / 'log'
+        wait_until(lambda: 'frames from' in log.read_text(), state=log.read_text)
         findings = examine_stack(StackNames(), seconds=5.0, domain=ros_domain)
     finally:
         bridge.terminate()
@@ -225,10 +219,6 @@ def test_the_bridge_itself_keeps_the_contract(ros_domain, tmp_path):
         assert words in text, text
 
 
-def wait_for_frames(log: Path) -> None:
-    wait_until(lambda: 'frames from' in log.read_text(), state=log.read_text)
-
-
 def test_a_robot_file_names_topics_and_the_map(tmp_path, ros_domain):
     file = tmp_path / 'robot.yaml'
     file.write_text(
@@ -237,17 +227,11 @@ def test_a_robot_file_names_topics_and_the_map(tmp_path, ros_domain):
     )
     names = names_of_robot(file)
     assert names.remappings == {topics.COLOR: 'rgb'}
-    with running(ros_domain, faulty=False):
-        context = rclpy.Context()
-        rclpy.init(context=context, domain_id=ros_domain, args=[])
+    stack = StackNames('robot', names.remappings, names.extra_topics)
+    with running(ros_domain, faulty=False), context_in(ros_domain) as context:
         node = Node('rtabmap', context=context)
         node.create_publisher(PointCloud2, '/cloud_map', 1)
-        findings = examine_stack(
-            StackNames('robot', names.remappings, names.extra_topics),
-            seconds=0.5,
-            domain=ros_domain,
-        )
-        context.try_shutdown()
+        findings = examine_stack(stack, seconds=0.5, domain=ros_domain)
     assert any(i.part == '/cloud_map' and 'no map came yet' in i.detail for i in findings)
 
 

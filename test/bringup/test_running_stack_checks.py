@@ -84,19 +84,19 @@ def ends(name: str, *publishers: Endpoint, subscriber: Endpoint | None = None) -
 
 
 def record(stamps_s: list[float], name: str = topics.COLOR, rate_hz: float = 10.0) -> TopicRecord:
-    """Return what was heard at a rate, with stamps of its own."""
-    count = len(stamps_s)
-    return TopicRecord(
-        name,
-        Image,
-        received_ns=[round(i * SECOND_NS / rate_hz) for i in range(count)],
-        stamps_ns=[round(s * SECOND_NS) for s in stamps_s],
-        wall_ns=[WALL_NS + round(i * SECOND_NS / rate_hz) for i in range(count)],
-    )
+    """Return messages with these stamps, received at a rate."""
+    times_ns = [round(i * SECOND_NS / rate_hz) for i in range(len(stamps_s))]
+    stamps_ns = [round(s * SECOND_NS) for s in stamps_s]
+    wall_ns = [WALL_NS + item for item in times_ns]
+    return TopicRecord(name, Image, received_ns=times_ns, stamps_ns=stamps_ns, wall_ns=wall_ns)
 
 
 WALL_S = WALL_NS / SECOND_NS
 EVEN = [float(i) for i in range(12)]
+
+
+def synchrony(depth_s: list[float]) -> list[Finding]:
+    return check_synchrony(record(EVEN), record(depth_s, topics.DEPTH))
 
 
 def losing() -> TopicRecord:
@@ -110,11 +110,14 @@ def clock(times_s: list[float]) -> TopicRecord:
     return TopicRecord(topics.CLOCK, Clock, has_header=False, messages=messages)
 
 
-def info(**changes: Any) -> CameraInfo:
-    message = camera_info_message(PINHOLE, Time(), 'optical')
+def change(message: Any, changes: dict[str, Any]) -> Any:
     for name, value in changes.items():
         setattr(message, name, value)
     return message
+
+
+def info(**changes: Any) -> CameraInfo:
+    return change(camera_info_message(PINHOLE, Time(), 'optical'), changes)
 
 
 def depth(values: list[float]) -> Image:
@@ -126,10 +129,8 @@ def millimetres(values: list[int]) -> Image:
 
 
 def picture(**changes: Any) -> Image:
-    message = image_to_message(np.zeros((2, 2, 3), np.uint8), 'rgb8', Time(), 'depth_optical')
-    for name, value in changes.items():
-        setattr(message, name, value)
-    return message
+    zeros = np.zeros((2, 2, 3), np.uint8)
+    return change(image_to_message(zeros, 'rgb8', Time(), 'depth_optical'), changes)
 
 
 NAMES = LabelSet.from_names('two', ['chair', 'table'])
@@ -146,6 +147,7 @@ def edges(*pairs: str) -> list[StampedTransform]:
     return [edge(p[0], p[1], static='static' in p[2:]) for p in split]
 
 
+EARLIER = edge('world', 'base', 0, static=False)
 GOOD_TREE = ('world map static', 'map odom', 'odom base_link', 'base_link camera static')
 
 
@@ -168,44 +170,37 @@ def semantic_map(frame: str = 'world', *objects: SceneObject, chunks: int = 0) -
 
 def cloud(points: list[list[float]], frame: str = 'map') -> PointCloud2:
     data = np.array(points, np.float32)
-    fields = [
-        PointField(name=axis, offset=4 * i, datatype=PointField.FLOAT32, count=1)
-        for i, axis in enumerate('xyz')
-    ]
-    message = PointCloud2(
-        height=1, width=len(data), fields=fields, point_step=12, row_step=12 * len(data)
-    )
-    message.data = data.tobytes()
+    kind = {'datatype': PointField.FLOAT32, 'count': 1}
+    fields = [PointField(name=axis, offset=4 * i, **kind) for i, axis in enumerate('xyz')]
+    size = {'height': 1, 'width': len(data), 'point_step': 12, 'row_step': 12 * len(data)}
+    message = PointCloud2(fields=fields, data=data.tobytes(), **size)
     message.header.frame_id = frame
     return message
 
 
 ORIGIN = [0.0, 0.0, 0.0]
+DIED = RunState(state=RunState.STATE_FAILED, message='mapper died')
+NODE = SceneObject(kind='object', id=1)
+NARROW = 'is 64 x 48, fx 32.0; the configuration says 64 x 48, fx 55.0'
 BROKEN = cloud([ORIGIN])
 BROKEN.width = 2**31
 
 OLD, WALL = end('/driver', FRAME, type_hash='old'), [WALL_S + i * 0.1 for i in range(3)]
 LABELS, CLOCK = 'osmabench_ros/msg/LabelInfo', 'rosgraph_msgs/msg/Clock'
 MAP, ACK = 'osmabench_ros/msg/SemanticMap', 'osmabench_ros/msg/FrameAck'
+HYDRA = end('/hydra', FRAME)
+TWO_CLOCKS = ends(topics.CLOCK, *(end(name, BEST_EFFORT, CLOCK) for name in ('/a', '/b')))
 COMPRESSED = end('/driver', FRAME, 'sensor_msgs/msg/CompressedImage')
 CASES: list[Case] = [
     # Endpoints.
     (ends(topics.COLOR), FAILED, 'no node publishes /t (colour images)'),
     (ends(topics.SEMANTIC), Severity.ABSENT, 'no node publishes'),
-    (
-        ends(topics.SEMANTIC, subscriber=end('/hydra', FRAME)),
-        Severity.ABSENT,
-        '/hydra waits for it',
-    ),
+    (ends(topics.SEMANTIC, subscriber=HYDRA), Severity.ABSENT, '/hydra waits for it'),
     (ends(topics.COLOR, COMPRESSED), FAILED, 'CompressedImage, not sensor_msgs/msg/Image'),
     (ends(topics.COLOR, OLD), FAILED, 'another version of sensor_msgs/msg/Image (old)'),
     (check_endpoints(topic(topics.COLOR), TopicGraph('/c', (OLD,))), OK, 'from /driver'),
     (ends(topics.LABEL_INFO, end('/a', FRAME, LABELS)), WARN, '/a publishes volatile'),
-    (
-        ends(topics.CLOCK, *(end(name, BEST_EFFORT, CLOCK) for name in ('/a', '/b'))),
-        FAILED,
-        '/a and /b publish at the same time',
-    ),
+    (TWO_CLOCKS, FAILED, '/a and /b publish at the same time'),
     (
         ends(
             topics.SEMANTIC_MAP,
@@ -236,20 +231,12 @@ CASES: list[Case] = [
     (check_clock(clock([2.0, 1.0]), record(EVEN)), FAILED, 'backwards'),
     (check_clock(clock([11.0, 11.0]), record(EVEN)), FAILED, 'does not advance while 12 frames'),
     (check_clock(clock([90.0, 91.0]), record(EVEN)), FAILED, '79.0 s apart'),
-    (check_synchrony(record(EVEN), record(EVEN[1:], topics.DEPTH)), OK, '100%'),
-    (
-        check_synchrony(record(EVEN), record([i + 0.004 for i in EVEN], topics.DEPTH)),
-        FAILED,
-        'the nearest is 4.0 ms away',
-    ),
-    (check_synchrony(record(EVEN), record(EVEN[::2], topics.DEPTH)), WARN, '44% of the stamps'),
+    (synchrony(EVEN[1:]), OK, '100%'),
+    (synchrony([i + 0.004 for i in EVEN]), FAILED, 'the nearest is 4.0 ms away'),
+    (synchrony(EVEN[::2]), WARN, '44% of the stamps'),
     # Stamps are compared from the time when both topics came.
-    (check_synchrony(record(EVEN), record([9.0, 10.0, 11.0], topics.DEPTH)), OK, '100%'),
-    (
-        check_synchrony(record(EVEN), record([50.0, 51.0, 52.0], topics.DEPTH)),
-        FAILED,
-        'of another time',
-    ),
+    (synchrony([9.0, 10.0, 11.0]), OK, '100%'),
+    (synchrony([50.0, 51.0, 52.0]), FAILED, 'of another time'),
     # The camera.
     (check_intrinsics('i', info()), OK, '64 x 48, fx 32.0'),
     (check_intrinsics('i', info(k=[0.0] * 9)), FAILED, 'not calibrated'),
@@ -262,11 +249,7 @@ CASES: list[Case] = [
     (check_intrinsics('i', info(distortion_model='')), WARN, 'distortion_model'),
     (check_size('i', info(), 'c', picture()), FAILED, '2 x 2, but i says 64 x 48'),
     (check_size('i', info(), 'c', picture()), WARN, 'frame "depth_optical"'),
-    (
-        check_expected('i', info(), Intrinsics(64, 48, 55.0, 55.0, 32.0, 24.0)),
-        WARN,
-        'is 64 x 48, fx 32.0; the configuration says 64 x 48, fx 55.0',
-    ),
+    (check_expected('i', info(), Intrinsics(64, 48, 55.0, 55.0, 32.0, 24.0)), WARN, NARROW),
     (check_optical('c', 'camera_link'), FAILED, 'frame_id is "camera_link"'),
     (check_optical('c', '/robot/Map'), FAILED, 'frame_id is "/robot/Map"'),
     (check_optical('c', 'camera_rgb_frame'), WARN, 'frame_id is "camera_rgb_frame"'),
@@ -295,30 +278,18 @@ CASES: list[Case] = [
     (tree('a b', 'b a'), FAILED, 'in a circle: a → b → a'),
     (check_transforms(edges('odom base'), 'base'), WARN, 'odom → base, not on world'),
     (check_transforms(edges('odom base'), 'other'), WARN, 'no transform leads to other'),
-    (
-        check_transforms([*edges('world base'), edge('world', 'base', 0, static=False)], 'base'),
-        WARN,
-        'go backwards 1 times',
-    ),
+    (check_transforms([*edges('world base'), EARLIER], 'base'), WARN, 'go backwards 1 times'),
     # The run and its map.
     (run(), OK, 'unnamed, lockstep'),
     (run('optical', '/driver'), FAILED, 'not running: mapper'),
     (run('lens'), FAILED, 'images say "lens"'),
     (run(k=[1.0, 0.0, 32.0, 0.0, 1.0, 24.0, 0.0, 0.0, 1.0]), FAILED, 'differs'),
     (check_run_state(RunState(state=RunState.STATE_WAITING)), OK, 'waiting'),
-    (
-        check_run_state(RunState(state=RunState.STATE_FAILED, message='mapper died')),
-        FAILED,
-        'mapper died',
-    ),
+    (check_run_state(DIED), FAILED, 'mapper died'),
     (check_map(semantic_map('')), FAILED, 'frame_id is ""'),
     (check_map(semantic_map()), FAILED, 'no chunks'),
     (check_map(semantic_map(chunks=1)), OK, 'in 1 chunks'),
-    (
-        check_map(semantic_map('world', SceneObject(kind='object', id=1))),
-        OK,
-        '1 nodes, 0 edges, no points',
-    ),
+    (check_map(semantic_map('world', NODE)), OK, '1 nodes, 0 edges, no points'),
     (check_cloud('c', cloud([ORIGIN, ORIGIN])), OK, '2 points in map'),
     (check_cloud('c', cloud([[np.nan, 0.0, 0.0], ORIGIN])), WARN, '50% not finite'),
     (check_cloud('c', cloud([ORIGIN], '')), FAILED, 'frame_id is empty'),
@@ -341,11 +312,11 @@ def test_values_that_are_right_give_no_finding():
 
 
 def test_remedies_name_who_must_change_and_what():
-    conflict = ends(topics.COLOR, end('/driver', BEST_EFFORT), subscriber=end('/mapper', FRAME))
-    [found] = conflict
+    driver, mapper = end('/driver', BEST_EFFORT), end('/mapper', FRAME)
+    [found] = ends(topics.COLOR, driver, subscriber=mapper)
     assert '/mapper subscribes reliable' in found.detail
     assert found.remedy.endswith('change /driver')
-    [awaited] = ends(topics.SEMANTIC, subscriber=end('/hydra', FRAME))
+    [awaited] = ends(topics.SEMANTIC, subscriber=HYDRA)
     assert '--remap camera/semantic/image_raw:=' in awaited.remedy
     assert 'raw depth' in check_encoding(topics.DEPTH, picture())[0].remedy
 
@@ -359,18 +330,18 @@ def test_every_row_of_the_tables_has_a_severity_and_a_remedy():
             assert row.get('remedy') or not {'failed', 'warn'} & row.keys(), (table, name)
 
 
+def deadline(seconds: int) -> QoSProfile:
+    return QoSProfile(depth=1, deadline=Duration(seconds=seconds))
+
+
 @pytest.mark.parametrize(
     ('publisher', 'subscriber', 'matches'),
     [
         (latched_profile(), LOCKSTEP, True),
         (LOCKSTEP, latched_profile(), False),
         (LOCKSTEP, BEST_EFFORT, True),
-        (LOCKSTEP, QoSProfile(depth=1, deadline=Duration(seconds=1)), False),
-        (
-            QoSProfile(depth=1, deadline=Duration(seconds=1)),
-            QoSProfile(depth=1, deadline=Duration(seconds=2)),
-            True,
-        ),
+        (LOCKSTEP, deadline(1), False),
+        (deadline(1), deadline(2), True),
     ],
 )
 def test_every_policy_that_dds_compares_counts(publisher, subscriber, matches):

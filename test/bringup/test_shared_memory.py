@@ -1,4 +1,4 @@
-"""What a killed process leaves of shared memory."""
+"""Shared memory that a killed process leaves."""
 
 import os
 import signal

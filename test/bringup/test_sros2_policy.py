@@ -1,4 +1,4 @@
-"""Whether the SROS2 policy grants each node what it really does, and nothing else."""
+"""The SROS2 policy grants each node the rights that it uses, and no others."""
 
 import subprocess
 import sys
@@ -43,24 +43,19 @@ KINDS = ('publish', 'subscribe', 'reply', 'request')
 ACTION_SERVICES = ('send_goal', 'get_result', 'cancel_goal')
 ACTION_TOPICS = ('feedback', 'status')
 
+VISION = {f'/{topics.VISION_LABEL_INFO}', f'/{topics.SEMANTIC_MAP_DETECTIONS}'}
 OPTIONAL = (
     (frame_publisher.TF_AVAILABLE, {'/tf', '/tf_static'}),
-    (
-        map_messages.VISION_AVAILABLE,
-        {f'/{topics.VISION_LABEL_INFO}', f'/{topics.SEMANTIC_MAP_DETECTIONS}'},
-    ),
+    (map_messages.VISION_AVAILABLE, VISION),
 )
 """What nodes have only where a package is installed."""
 
 COMMANDS = {
     MAPPER: ('mapper', {'options': '"{{albedo: true}}"'}),
     RECORDER: ('map_recorder', {'map_directory': '{tmp}/map', 'frames_directory': '{tmp}/frames'}),
-    EVALUATOR: (
-        'evaluator',
-        {'ground_truth_directory': '{tmp}', 'output_directory': '{tmp}/results'},
-    ),
+    EVALUATOR: ('evaluator', {'ground_truth_directory': '{tmp}', 'output_directory': '{tmp}/out'}),
     'map_viewer': ('map_viewer', {}),
-    # With the topics that a run has by itself; a stack's own, and those of a bag, users add.
+    # With the topics that a run has by itself; users add topics of a stack or a bag.
     'map_adapter': ('map_adapter', {'map_topic': 'none'}),
     'bag_recorder': ('bag_recorder', {'bag_directory': '{tmp}/bag', 'acks': True}),
     BAG_PLAYER: ('bag_player', {'bag': '{tmp}/played', 'paused': True}),
@@ -76,7 +71,7 @@ NODE_NAMES = {'map_adapter': MAPPER}
 
 
 def granted() -> dict[str, Rights]:
-    """Return what the policy allows, by enclave."""
+    """Return the rights in the policy, by enclave."""
     tree = ET.parse(config_path('sros2', 'policy.xml'))
     found: dict[str, Rights] = {}
     for enclave in tree.iter('enclave'):
@@ -107,17 +102,14 @@ def grant(rights: Rights, kind: str, name: str) -> None:
 
 
 def rights_in_use(node: Node, name: str) -> Rights:
-    """Return what a node does, as the graph says."""
-    looks = (
-        node.get_publisher_names_and_types_by_node,
-        node.get_subscriber_names_and_types_by_node,
-        node.get_service_names_and_types_by_node,
-        node.get_client_names_and_types_by_node,
-    )
-    return {
-        kind: {topic for topic, _types in look(name, '/')}
-        for kind, look in zip(KINDS, looks, strict=True)
-    }
+    """Return the rights that a node uses, from the graph."""
+    found = {}
+    for kind, of_graph in zip(
+        KINDS, ('publisher', 'subscriber', 'service', 'client'), strict=True
+    ):
+        list_names = getattr(node, f'get_{of_graph}_names_and_types_by_node')
+        found[kind] = {topic for topic, _types in list_names(name, '/')}
+    return found
 
 
 @pytest.fixture(scope='module')
@@ -164,13 +156,10 @@ def start(node: str, tmp: Path, environment: dict[str, str]) -> subprocess.Popen
     executable, values = COMMANDS[node]
     pairs = {'autostart': 'true', **{k: str(v).format(tmp=tmp) for k, v in values.items()}}
     options = [text for name, value in pairs.items() for text in ('-p', f'{name}:={value}')]
-    module = f'osmabench_ros.nodes.{executable}_node'
-    return subprocess.Popen(
-        [sys.executable, '-m', module, '--ros-args', '-r', f'__node:={node}', *options],
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    command = [sys.executable, '-m', f'osmabench_ros.nodes.{executable}_node', '--ros-args']
+    command += ['-r', f'__node:={node}', *options]
+    nowhere = {'stdout': subprocess.DEVNULL, 'stderr': subprocess.DEVNULL}
+    return subprocess.Popen(command, env=environment, **nowhere)
 
 
 def wait_for_all(
@@ -186,9 +175,8 @@ def wait_for_all(
         now = {n: rights_in_use(look, n) for n in names if n in look.get_node_names()}
         if now != seen:
             seen, since_s = now, time.monotonic()
-        full = len(now) == len(names) and all(
-            '/run_state' in now[name]['publish'] for name in names & {BRIDGE}
-        )
+        bridges = [now[name]['publish'] for name in names & {BRIDGE} if name in now]
+        full = len(now) == len(names) and all('/run_state' in item for item in bridges)
         return full and time.monotonic() - since_s > 3.0
 
     wait_until(settled, 90.0, step=lambda: time.sleep(0.2), state=lambda: sorted(seen))

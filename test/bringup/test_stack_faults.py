@@ -31,7 +31,7 @@ def look(domain: int) -> list[Finding]:
 
 @pytest.fixture(scope='module', params=TIMES)
 def findings(request: pytest.FixtureRequest) -> Iterator[dict[str, list[Finding]]]:
-    """What is found of all stacks, all at once: each is in a domain of its own."""
+    """Findings of all stacks at once, each in a separate domain."""
     with ExitStack() as stack:
         domains = {name: stack.enter_context(private_domain()) for name in ('none', *FAULTS)}
         pairs = [f'{name}={domain}' for name, domain in domains.items()]

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
 SLOW, TOO_FAST = 1.0, 8.0
 CONFIG = small_config(
-    # Ten frames per second at most; the path has five a second of its own time.
+    # Ten frames per second at most; the path has five per second of its time.
     mappers=[foreign('slow')],
     trajectory={'goals': 3, 'frame_rate_hz': 5.0, 'max_frames': 40},
     pacing={'ack_timeout_s': 30.0},

@@ -10,25 +10,23 @@ import psutil
 import pytest
 from support.fault_runs import COMMAND, failure, mapper_says, orphans, start, success
 from support.waiting import wait_until
-from support.world.runs import foreign, repeatable, small_config
+from support.world.runs import foreign, repeatable, run_small, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
+PATIENT = {'ack_timeout_s': 300.0}
 JOBS = (*COMMAND, '--jobs', '2')
 
 
 def run(out: Path, config: dict[str, Any], jobs: int) -> tuple[Any, list[str]]:
-    """Run a matrix; return its report and what was shown."""
-    from osmabench_ros.bringup.runner.matrix_runner import run_matrix
-    from osmabench_ros.runs.config import parse_config
-
+    """Run a matrix; return its report and the texts of its progress."""
     shown: list[str] = []
 
     def progress(text: str, fraction: float) -> None:
         assert 0 <= fraction <= 1
         shown.append(text)
 
-    return run_matrix(parse_config(config, 'test'), out, jobs=jobs, progress=progress), shown
+    return run_small(config, out, jobs=jobs, progress=progress), shown
 
 
 def processes_of(runner: subprocess.Popen, module: str) -> list[psutil.Process]:
@@ -56,7 +54,7 @@ def test_side_by_side_and_one_by_one_give_the_same_bytes(tmp_path: Path) -> None
     assert [item.run_id for item in two.runs] == [item.run_id for item in one.runs]
     together = [text for text in shown if text.count('\n') == 1]
     assert any('[1/4]' in text and 'map' in text for text in together)
-    # Of what all runs of a scene share there is one, made as a step of its own.
+    # Shared files of a scene are made once, in a separate step.
     steps = {line.split(':')[0] for text in shown for line in text.splitlines()}
     assert {step for step in steps if step.startswith('[scene]')} == {
         '[scene] apartment.seed_3.3', '[scene] apartment.seed_4.4',
@@ -68,7 +66,7 @@ def test_side_by_side_and_one_by_one_give_the_same_bytes(tmp_path: Path) -> None
 
 
 def complete_runs(out: Path) -> dict[str, bytes]:
-    """Return what the runs that went well left, and what they share."""
+    """Return the files of the successful runs, and their shared files."""
     files = repeatable(out / 'small')
     return {name: data for name, data in files.items() if '/' in name and 'die' not in name}
 
@@ -91,9 +89,7 @@ def test_realtime_runs_are_alone_and_the_report_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_ctrl_c_ends_all_and_the_rest_is_run_the_next_time(tmp_path: Path) -> None:
-    config = small_config(
-        mappers=[{'name': 'oracle'}, foreign('on_order')], pacing={'ack_timeout_s': 300.0}
-    )
+    config = small_config(mappers=[{'name': 'oracle'}, foreign('on_order')], pacing=PATIENT)
     runner = start(tmp_path, config, command=JOBS, TEST_ORDER='hang')
     wait_until(lambda: mapper_says(tmp_path, 'foreign_on_order', 'hanging'))
     report = tmp_path / 'runs/small/apartment.seed_3.baseline.oracle.opengl.3/report.json'
@@ -111,11 +107,8 @@ def test_ctrl_c_ends_all_and_the_rest_is_run_the_next_time(tmp_path: Path) -> No
 
 @pytest.mark.full
 def test_a_killed_runner_leaves_no_process_of_any_job(tmp_path: Path) -> None:
-    config = small_config(
-        conditions=['baseline', 'nominal'],
-        mappers=[foreign('on_order')],
-        pacing={'ack_timeout_s': 300.0},
-    )
+    conditions, mappers = ['baseline', 'nominal'], [foreign('on_order')]
+    config = small_config(conditions=conditions, mappers=mappers, pacing=PATIENT)
     runner = start(tmp_path, config, command=JOBS, TEST_ORDER='hang')
     wait_until(lambda: mapper_says(tmp_path, 'foreign_on_order', 'hanging'))
     ours = [item.pid for item in processes_of(runner, '')]
@@ -127,10 +120,8 @@ def test_a_killed_runner_leaves_no_process_of_any_job(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_a_worker_that_is_killed_fails_its_run_alone(tmp_path: Path) -> None:
-    config = small_config(
-        mappers=[foreign('on_order'), {'name': 'oracle'}, {'name': 'appearance'}],
-        pacing={'ack_timeout_s': 300.0},
-    )
+    mappers = [foreign('on_order'), {'name': 'oracle'}, {'name': 'appearance'}]
+    config = small_config(mappers=mappers, pacing=PATIENT)
     runner = start(tmp_path, config, command=JOBS, TEST_ORDER='hang')
     wait_until(lambda: mapper_says(tmp_path, 'foreign_on_order', 'hanging'))
     (worker,) = (

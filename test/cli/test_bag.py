@@ -1,4 +1,4 @@
-"""`osmabench bag record` and `osmabench bag replay` as processes beside a running stack."""
+"""`osmabench bag record` and `osmabench bag replay` as processes with a running stack."""
 
 import os
 import signal
@@ -86,14 +86,11 @@ def test_enter_plays_one_frame_of_a_bag_that_is_stepped(ros_domain, tmp_path):
     import pty
 
     from support.ros_processes import listening, process
-    from support.world.frames import FRAMES, INFO
+    from support.world.frames import FRAMES, INFO, write_frames
 
     from osmabench_ros.sequences.writer import BagWriter
 
-    writer = BagWriter(tmp_path / 'bag', INFO)
-    for frame in FRAMES:
-        writer.write(frame)
-    writer.close()
+    write_frames(BagWriter(tmp_path / 'bag', INFO))
     keyboard, terminal = pty.openpty()
     words = ['-m', 'osmabench_ros.cli', 'bag', 'replay', str(tmp_path / 'bag'), '--step']
     with listening(ros_domain, POSE) as listener:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import Result
-from support.world.bags import make, odometry, write_messages
+from support.world.bags import make, odometry, tf, transform, write_messages
 from support.world.maps import cloud as true_cloud
 from support.world.maps import ground_truth, labelled_map, write_scan
 from support.world.recorded_room import (
@@ -69,11 +69,21 @@ def truth(tmp_path: Path) -> Path:
     return tmp_path / 'truth'
 
 
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / 'out'
+
+
+@pytest.fixture
+def bag(tmp_path: Path) -> Path:
+    """Return a bag with a faultless map in the world."""
+    return write_room(tmp_path / 'bag', cloud(labelled_map()), labels())
+
+
 @pytest.mark.parametrize('kind', ['own', 'cloud'])
-def test_a_faultless_map_in_the_world_gets_full_marks(kind, truth, tmp_path):
+def test_a_faultless_map_in_the_world_gets_full_marks(kind, truth, tmp_path, out):
     made = labelled_map()
     messages = own_map(made) if kind == 'own' else [cloud(made), labels()]
-    out = tmp_path / 'out'
     result = evaluate(write_room(tmp_path / 'bag', *messages), out, '--ground-truth', truth)
     assert values(out, 'osma_segmentation')['macc'] == 1.0
     assert values(out, 'map_geometry')['coverage'] == 1.0
@@ -90,7 +100,7 @@ def test_a_faultless_map_in_the_world_gets_full_marks(kind, truth, tmp_path):
 
 
 def noisy_room(folder: Path) -> Path:
-    """Write a bag of many chunks, whose map is in the last one."""
+    """Write a bag of many chunks, with the map in the last one."""
     texts = [make('std_msgs/String', data=f'{index:02}' + 'x' * 100_000) for index in range(30)]
     noise = [('/noise', START_NS + index, text) for index, text in enumerate(texts)]
     write_room(folder, *noise, cloud(labelled_map()), labels())
@@ -103,8 +113,8 @@ def overwrite(file: Path, start: int, size: int) -> None:
         stream.write(b'\xff' * size)
 
 
-def test_a_bag_that_is_damaged_before_its_map_is_scored_with_a_message(truth, tmp_path):
-    file, out = noisy_room(tmp_path / 'bag'), tmp_path / 'out'
+def test_a_bag_that_is_damaged_before_its_map_is_scored_with_a_message(truth, tmp_path, out):
+    file = noisy_room(tmp_path / 'bag')
     overwrite(file, file.stat().st_size // 2, 150_000)
     result = evaluate(file.parent, out, '--ground-truth', truth)
     assert values(out, 'osma_segmentation')['macc'] == 1.0
@@ -114,19 +124,18 @@ def test_a_bag_that_is_damaged_before_its_map_is_scored_with_a_message(truth, tm
     assert remark in html.unescape((out / 'report.html').read_text())
 
 
-def test_a_bag_whose_map_is_damaged_says_so_and_where(truth, tmp_path):
+def test_a_bag_whose_map_is_damaged_says_so_and_where(truth, tmp_path, out):
     file = noisy_room(tmp_path / 'bag')
     points = bytes(cloud(labelled_map())[2].data[:100])
     # The head of its message is in front of them.
     overwrite(file, file.read_bytes().index(points) - 400, 500)
     with pytest.raises(SequenceError, match='bag.mcap is damaged: the chunk at byte .* no topic'):
-        evaluate(file.parent, tmp_path / 'out', '--ground-truth', truth)
-    assert not (tmp_path / 'out').exists()
+        evaluate(file.parent, out, '--ground-truth', truth)
+    assert not out.exists()
 
 
-def test_tf_puts_the_map_into_the_world(truth, tmp_path):
+def test_tf_puts_the_map_into_the_world(truth, tmp_path, out):
     bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), labels(), frames())
-    out = tmp_path / 'out'
     evaluate(bag, out, '--ground-truth', truth)
     assert values(out, 'osma_segmentation')['macc'] == 1.0
     assert values(out, 'map_geometry')['accuracy_m'] == pytest.approx(0, abs=1e-5)
@@ -146,10 +155,9 @@ def test_another_frame_without_tf_is_an_error_that_tells_the_choices(truth, tmp_
 
 
 @pytest.mark.parametrize('kind', ['known', 'trajectory'])
-def test_figures_come_as_recorded_and_aligned(kind, truth, tmp_path):
+def test_figures_come_as_recorded_and_aligned(kind, truth, tmp_path, out):
     bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), labels(), *poses())
     how = ['--transform', *POSE] if kind == 'known' else ['--pose-topic', '/slam/odom']
-    out = tmp_path / 'out'
     evaluate(bag, out, '--ground-truth', truth, '--align', kind, *how)
     assert values(out, 'map_geometry')['coverage'] < 0.5
     aligned = values(out, 'map_geometry@aligned')
@@ -165,25 +173,17 @@ def test_figures_come_as_recorded_and_aligned(kind, truth, tmp_path):
         assert residual['trajectory_rmse_m'] == pytest.approx(0.005 * math.sqrt(3), rel=0.2)
 
 
-def test_icp_finds_a_small_displacement(tmp_path):
+def test_icp_finds_a_small_displacement(tmp_path, out):
     pytest.importorskip('open3d', reason='open3d is not installed')
     made = labelled_map()
-    dense = made.dense
     # Walls, so that the room holds the map in all directions.
-    side = np.stack(np.meshgrid(np.arange(40), np.arange(25)), -1).reshape(-1, 2) / 10
-    still = np.zeros(len(side))
-    points = np.concatenate(
-        [
-            dense.points,
-            np.column_stack([side[:, 0], still, side[:, 1]]),
-            np.column_stack([still, side[:, 0], side[:, 1]]),
-        ]
-    ).astype(np.float32)
+    along, up = (np.stack(np.meshgrid(np.arange(40), np.arange(25)), -1).reshape(-1, 2) / 10).T
+    walls = [np.column_stack(rows) for rows in ((along, 0 * up, up), (0 * up, along, up))]
+    points = np.concatenate([made.dense.points, *walls]).astype(np.float32)
     write_scan(tmp_path / 'scan.ply', points)
     moved = points + np.array([0.06, -0.05, 0.04], np.float32)
-    shifted = type(made)(made.header, dense=type(dense)(moved))
+    shifted = type(made)(made.header, dense=type(made.dense)(moved))
     bag = write_room(tmp_path / 'bag', cloud(shifted))
-    out = tmp_path / 'out'
     evaluate(bag, out, '--reference', tmp_path / 'scan.ply', '--align', 'icp')
     assert values(out, 'map_geometry')['accuracy_m'] > 0.03
     assert values(out, 'map_geometry@aligned')['accuracy_m'] < 0.005
@@ -200,22 +200,20 @@ def test_icp_finds_a_small_displacement(tmp_path):
     assert 'Is the reference z up, in metres, and of this place?' in remark
 
 
-def test_a_labelled_cloud_of_the_user_is_a_reference(tmp_path):
+def test_a_labelled_cloud_of_the_user_is_a_reference(tmp_path, out):
     seen = true_cloud()
     write_scan(tmp_path / 'scan.ply', seen.points, label=seen.labels, instance=seen.instances)
     (tmp_path / 'names.yaml').write_text('1: chair\n2: floor\n3: table\n')
     bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), frames())
     words = ['--reference', tmp_path / 'scan.ply', '--labels', tmp_path / 'names.yaml']
-    evaluate(bag, tmp_path / 'out', *words, '--reference-frame', 'world')
-    assert values(tmp_path / 'out', 'osma_segmentation')['macc'] == 1.0
-    assert values(tmp_path / 'out', 'map_geometry')['coverage'] == 1.0
+    evaluate(bag, out, *words, '--reference-frame', 'world')
+    assert values(out, 'osma_segmentation')['macc'] == 1.0
+    assert values(out, 'map_geometry')['coverage'] == 1.0
 
 
-def test_without_a_reference_the_map_is_described_and_the_report_says_so(tmp_path):
-    bag = write_room(
-        tmp_path / 'bag', *images(), cloud(map_in_own_frame()), labels(), *poses(), frames()
-    )
-    out = tmp_path / 'out'
+def test_without_a_reference_the_map_is_described_and_the_report_says_so(tmp_path, out):
+    room = *images(), cloud(map_in_own_frame()), labels(), *poses(), frames()
+    bag = write_room(tmp_path / 'bag', *room)
     result = evaluate(bag, out)
     report = report_of(out)
     assert report.reference == ''
@@ -232,17 +230,13 @@ def test_without_a_reference_the_map_is_described_and_the_report_says_so(tmp_pat
     assert (own['map_updates'], own['map_latency_p50_s']) == (1, 0.5)
     # The map of 3.0 s comes when the image of 3.4 s was the newest.
     assert own['map_staleness_max_s'] == pytest.approx(3.4)
-    assert {record.suite for record in report.metrics} == {
-        'exact_questions',
-        'map_statistics',
-        'bag_timing',
-    }
+    suites = {record.suite for record in report.metrics}
+    assert suites == {'exact_questions', 'map_statistics', 'bag_timing'}
     assert values(out, 'exact_questions') == {'accuracy': None}
 
 
-def test_the_stacks_own_poses_are_scored(tmp_path):
+def test_the_stacks_own_poses_are_scored(tmp_path, out):
     bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), labels(), *poses())
-    out = tmp_path / 'out'
     evaluate(bag, out, '--pose-topic', '/slam/odom', '--rpe-delta', 1, '--rpe-unit', 'seconds')
     recorded, aligned = values(out, 'trajectory'), values(out, 'trajectory@aligned')
     assert recorded['ape_translation_rmse_m'] > 1
@@ -279,9 +273,7 @@ def test_words_at_fault_are_named_and_nothing_is_written(words, message, tmp_pat
     assert sorted(item.name for item in tmp_path.iterdir()) == ['bag']
 
 
-def test_a_folder_with_anything_else_is_left_alone(tmp_path):
-    bag = write_room(tmp_path / 'bag', cloud(labelled_map()), labels())
-    out = tmp_path / 'out'
+def test_a_folder_with_anything_else_is_left_alone(tmp_path, bag, out):
     evaluate(bag, out)
     first = (out / 'report.json').read_bytes()
     with pytest.raises(RunError, match='use --force'):
@@ -295,8 +287,7 @@ def test_a_folder_with_anything_else_is_left_alone(tmp_path):
     assert (tmp_path / 'mine' / 'thesis.tex').exists()
 
 
-def test_requirements_hold_or_the_exit_code_tells(truth, tmp_path):
-    bag = write_room(tmp_path / 'bag', cloud(labelled_map()), labels())
+def test_requirements_hold_or_the_exit_code_tells(truth, tmp_path, bag):
     config = {
         'name': 'strict',
         'mappers': [{'name': 'oracle'}],
@@ -311,7 +302,7 @@ def test_requirements_hold_or_the_exit_code_tells(truth, tmp_path):
         evaluate(bag, tmp_path / 'unmeasured', *words)
 
 
-def test_options_of_bags_are_refused_without_one(truth, tmp_path):
+def test_options_of_bags_are_refused_without_one(truth):
     words = ['map', 'evaluate', 'map', '--ground-truth', str(truth), '--align', 'icp']
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 2
@@ -320,8 +311,6 @@ def test_options_of_bags_are_refused_without_one(truth, tmp_path):
 
 
 def test_tf_that_is_no_tree_is_named(truth, tmp_path):
-    from support.world.bags import tf, transform
-
     other = '/tf_static', START_NS + 1, tf(transform('odom', 'map', WORLD_TO_MAP))
     bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), labels(), frames(), other)
     with pytest.raises(ContractError, match='"map" has the parents "world" and "odom"'):
@@ -332,22 +321,20 @@ def test_tf_that_is_no_tree_is_named(truth, tmp_path):
     ('pace', 'name', 'speed'),
     [({}, '3', None), ({'pacing': 1, 'speed_factor': 0.5}, '3-p4.x0-5', 0.5)],
 )
-def test_what_the_bag_says_of_its_run_names_the_report(truth, tmp_path, pace, name, speed):
+def test_what_the_bag_says_of_its_run_names_the_report(truth, tmp_path, out, pace, name, speed):
     run_id = f'test.room.camera.mine.real.{name}'
     info = make(
         'osmabench_ros/RunInfo', run_id=run_id, **pace,
         dataset='test', scene='room', condition='camera', mapper='mine', simulator='real', seed=3,
     )  # fmt: skip
-    bag = write_room(
-        tmp_path / 'bag', cloud(labelled_map()), labels(), ('/run_info', START_NS, info)
-    )
-    evaluate(bag, tmp_path / 'out', '--ground-truth', truth)
-    report = report_of(tmp_path / 'out')
+    room = cloud(labelled_map()), labels(), ('/run_info', START_NS, info)
+    evaluate(write_room(tmp_path / 'bag', *room), out, '--ground-truth', truth)
+    report = report_of(out)
     assert report.run_id == run_id
     assert {record.speed_factor for record in report.metrics} == {speed}
 
 
-def test_a_trajectory_is_scored_between_files_and_bags(tmp_path):
+def test_a_trajectory_is_scored_between_files_and_bags(tmp_path, out):
     bag = write_messages(tmp_path / 'bag', list(poses()))
     lines = [
         ' '.join(map(str, [f'{stamp / 1e9:.9f}', *pose.translation, *pose.quaternion]))
@@ -356,21 +343,18 @@ def test_a_trajectory_is_scored_between_files_and_bags(tmp_path):
     (tmp_path / 'true.tum').write_text('\n'.join(lines))
     words = ['score', 'trajectory', f'{bag}:/slam/pose', str(tmp_path / 'true.tum')]
     result = CliRunner().invoke(app, [*words, '--json'], catch_exceptions=False)
-    figures = {
-        (item['suite'], item['metric']): item['value'] for item in json.loads(result.output)
-    }
-    rmse = figures['trajectory@aligned', 'ape_translation_rmse_m']
+    rows = json.loads(result.output)
+    found = {(row['suite'], row['metric']): row['value'] for row in rows}
+    rmse = found['trajectory@aligned', 'ape_translation_rmse_m']
     assert rmse == pytest.approx(0.005 * math.sqrt(3), rel=0.2)
-    table = CliRunner().invoke(
-        app, [*words, '--align', 'sim3', '--out', str(tmp_path / 'out')], catch_exceptions=False
-    )
+    words_of_page = [*words, '--align', 'sim3', '--out', str(out)]
+    table = CliRunner().invoke(app, words_of_page, catch_exceptions=False)
     row = next(line for line in table.output.splitlines() if 'ape_translation_rmse' in line)
     assert float(row.split()[2]) == pytest.approx(rmse, rel=0.1)
-    assert 'data-chart="trajectory"' in (tmp_path / 'out' / 'trajectory.html').read_text()
+    assert 'data-chart="trajectory"' in (out / 'trajectory.html').read_text()
+    words[2] = str(bag)
     with pytest.raises(ConfigError, match='is a bag; name a topic of it'):
-        CliRunner().invoke(
-            app, ['score', 'trajectory', str(bag), words[3]], catch_exceptions=False
-        )
+        CliRunner().invoke(app, words, catch_exceptions=False)
 
 
 @pytest.mark.parametrize(
@@ -381,14 +365,13 @@ def test_a_trajectory_is_scored_between_files_and_bags(tmp_path):
         ('/ground_truth/odometry', ['to be copied']),
     ],
 )
-def test_trajectories_of_other_frames_are_scored_with_a_warning(estimate, warned, tmp_path):
+def test_trajectories_of_other_frames_are_scored_with_a_warning(estimate, warned, tmp_path, out):
     seen = [
         ('/camera/odom', stamp_ns, odometry(pose, stamp_ns, 'world', 'camera_link'))
         for stamp_ns, pose in true_poses()
     ]
     bag = write_messages(tmp_path / 'bag', [*poses(), *seen])
     words = ['score', 'trajectory', f'{bag}:{estimate}', f'{bag}:/ground_truth/odometry']
-    out = tmp_path / 'out'
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter('always')
         result = CliRunner().invoke(app, [*words, '--out', str(out)], catch_exceptions=False)
@@ -403,7 +386,9 @@ def test_trajectories_of_other_frames_are_scored_with_a_warning(estimate, warned
 
 @pytest.mark.full
 @pytest.mark.gl
-def test_a_bag_without_true_poses_is_compared_along_the_path_of_the_configuration(tmp_path):
+def test_a_bag_without_true_poses_is_compared_along_the_path_of_the_configuration(
+    tmp_path, bag, out
+):
     config = {
         'name': 'short',
         'mappers': [{'name': 'oracle'}],
@@ -412,8 +397,6 @@ def test_a_bag_without_true_poses_is_compared_along_the_path_of_the_configuratio
         'trajectory': {'goals': 1, 'frame_rate_hz': 1.0, 'max_frames': 2},
     }
     (tmp_path / 'short.yaml').write_text(json.dumps(config))
-    bag = write_room(tmp_path / 'bag', cloud(labelled_map()), labels())
-    out = tmp_path / 'out'
     evaluate(bag, out, '--scene', 'apartment', '--seed', 2, '--config', tmp_path / 'short.yaml')
     report = report_of(out)
     assert report.reference == ('scene apartment, seed 2, along the path of configuration "short"')
@@ -424,13 +407,12 @@ def test_a_bag_without_true_poses_is_compared_along_the_path_of_the_configuratio
     assert [item.value for item in compat] != [None]
 
 
-def test_a_rerun_recording_needs_a_reference(tmp_path):
+def test_a_rerun_recording_needs_a_reference(tmp_path, bag, out):
     pytest.importorskip('rerun', reason='rerun is not installed')
-    bag = write_room(tmp_path / 'bag', cloud(labelled_map()), labels())
     with pytest.raises(ConfigError, match='with its reference'):
-        evaluate(bag, tmp_path / 'out', '--rerun', tmp_path / 'map.rrd')
-    assert not (tmp_path / 'out').exists()
+        evaluate(bag, out, '--rerun', tmp_path / 'map.rrd')
+    assert not out.exists()
     write_scan(tmp_path / 'scan.ply', true_cloud().points)
     words = ['--reference', tmp_path / 'scan.ply', '--rerun', tmp_path / 'map.rrd']
-    evaluate(bag, tmp_path / 'out', *words, '--suite', 'map_geometry')
+    evaluate(bag, out, *words, '--suite', 'map_geometry')
     assert (tmp_path / 'map.rrd').stat().st_size > 1000

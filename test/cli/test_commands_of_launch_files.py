@@ -10,7 +10,7 @@ LAUNCH_FILES = sorted((Path(__file__).parents[2] / 'launch').glob('*.launch.py')
 
 
 def names_of(module: str) -> set[str]:
-    """Return what a module defines or imports, read without importing it."""
+    """Return the names that a module defines or imports, read without importing it."""
     spec = find_spec(module)
     assert spec is not None, module
     assert spec.origin is not None, module

@@ -1,4 +1,4 @@
-"""`osmabench run --dry-run` tells what a run would do and ask, and does nothing."""
+"""`osmabench run --dry-run` lists the work and the requests of a run, and does nothing."""
 
 from pathlib import Path
 

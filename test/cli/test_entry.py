@@ -1,12 +1,10 @@
 """The command where Python packages are missing, as before the README's pip line."""
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.programs import run_python
 from typer.testing import CliRunner
 
 from osmabench_ros.base.configuration import version
@@ -35,9 +33,7 @@ main()
     [('typer', '', 'typer>=0.19 (not installed)'), ('pydantic', '1.10.14', 'pydantic>=2.8 (1.10')],
 )
 def test_what_pip_has_to_install_is_named(package: str, here: str, said: str) -> None:
-    done = subprocess.run(
-        [sys.executable, '-c', START, package, here], capture_output=True, text=True, check=False
-    )
+    done = run_python('-c', START, package, here)
     assert done.returncode == 3, done.stderr
     assert said in done.stderr
     assert 'requirements/beside_ros.txt' in done.stderr
@@ -63,12 +59,7 @@ def test_a_run_and_its_nodes_start_without_any_extra(tmp_path: Path) -> None:
         'pynvml ray rerun sentence_transformers spark_dsg torchvision transformers'
     )
     command = ['run', 'demo', '--dry-run', '--out', str(tmp_path), extras]
-    done = subprocess.run(
-        [sys.executable, '-c', WITHOUT_EXTRAS, *command],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python('-c', WITHOUT_EXTRAS, *command)
     assert done.returncode == 0, done.stderr
     assert 'no language model is asked' in done.stdout
 
@@ -83,9 +74,7 @@ def test_a_remedy_is_whole_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_version_is_told() -> None:
-    done = subprocess.run(
-        [sys.executable, '-m', 'osmabench_ros.cli', '--version'], capture_output=True, text=True
-    )  # fmt: skip
+    done = run_python('-m', 'osmabench_ros.cli', '--version')
     assert (done.returncode, done.stdout) == (0, f'osmabench_ros {version()}\n')
 
 
@@ -95,16 +84,9 @@ def test_the_version_is_told() -> None:
 def test_the_shell_completes_commands_and_options(words: str) -> None:
     asked = {'_OSMABENCH_COMPLETE': 'complete_bash', 'COMP_WORDS': words}
     asked['COMP_CWORD'] = str(words.count(' '))
-    start = (
-        "import sys; sys.argv = ['osmabench']\nfrom osmabench_ros.cli.entry import main\nmain()"
-    )
-    done = subprocess.run(
-        [sys.executable, '-c', start],
-        env={**os.environ, **asked},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    script = 'from osmabench_ros.cli.entry import main\nmain()'
+    start = f"import sys; sys.argv = ['osmabench']\n{script}"
+    done = run_python('-c', start, variables=asked)
     expected = {
         'osmabench re': ['report'], 'osmabench bag re': ['record', 'replay'],
         'osmabench map im': ['import'], 'osmabench run --dr': ['--dry-run'],
@@ -126,9 +108,7 @@ def wait() -> None:
 sys.argv = ['wait']
 main(app)
 """
-    done = subprocess.run(
-        [sys.executable, '-c', start], capture_output=True, text=True, check=False
-    )
+    done = run_python('-c', start)
     assert done.returncode == 128 + signal.SIGINT
     lines = done.stderr.split('\n')
     assert lines.index('interrupted; ending what runs') < lines.index('cleaned up')

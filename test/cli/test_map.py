@@ -38,7 +38,6 @@ def test_a_map_is_imported_described_and_exported(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     made = read_map(tmp_path / 'map')
     assert made.header.provenance.scene == 'apt_0'
-    assert made.dense is not None
     assert made.dense.points[:, 0].min() > 5.5
     shown = RUNNER.invoke(app, ['info', str(tmp_path / 'map')])
     assert shown.exit_code == 0
@@ -46,31 +45,27 @@ def test_a_map_is_imported_described_and_exported(tmp_path: Path) -> None:
     assert 'ViT-H-14 laion2b_s32b_b79k, comparable with text' in shown.output
     assert 'apt_0, condition unknown' in shown.output
     out = tmp_path / 'openlex3d'
-    exported = RUNNER.invoke(
-        app, ['export', 'openlex3d', str(tmp_path / 'map'), '--out', str(out)]
-    )
-    assert exported.exit_code == 0
-    assert sorted(path.name for path in out.iterdir()) == [
-        MARKER, 'embeddings.npy', 'index.npy', 'point_cloud.pcd',
-    ]  # fmt: skip
+    words = ['export', 'openlex3d', str(tmp_path / 'map'), '--out', str(out)]
+    assert RUNNER.invoke(app, words).exit_code == 0
+    names = [MARKER, 'embeddings.npy', 'index.npy', 'point_cloud.pcd']
+    assert sorted(path.name for path in out.iterdir()) == names
+
+
+def words_of_label(folder: Path, classes: dict[int, str]) -> list[str]:
+    """Return the words that label the map in a folder by classes, which are written there."""
+    listed = [{'id': number, 'name': name} for number, name in classes.items()]
+    (folder / 'classes.json').write_text(json.dumps({'classes': listed}))
+    words = ['label', folder / 'map', '--out', folder / 'out', '--label-set']
+    return [*map(str, words), str(folder / 'classes.json')]
 
 
 def test_a_map_is_labelled_by_text_features(tmp_path: Path) -> None:
     write_map(sample_map(), tmp_path / 'map')
     np.save(tmp_path / 'text.npy', np.random.default_rng(0).normal(size=(2, 5)))
-    classes = {'classes': [{'id': 4, 'name': 'desk'}, {'id': 8, 'name': 'cup'}]}
-    (tmp_path / 'classes.json').write_text(json.dumps(classes))
-    result = RUNNER.invoke(
-        app,
-        [
-            'label', str(tmp_path / 'map'), '--out', str(tmp_path / 'out'),
-            '--text-features', str(tmp_path / 'text.npy'),
-            '--label-set', str(tmp_path / 'classes.json'),
-        ],
-    )  # fmt: skip
+    labelled = words_of_label(tmp_path, {4: 'desk', 8: 'cup'})
+    result = RUNNER.invoke(app, [*labelled, '--text-features', str(tmp_path / 'text.npy')])
     assert result.exit_code == 0, result.output
     made = read_map(tmp_path / 'out')
-    assert made.label_set is not None
     assert made.label_set.ids.tolist() == [4, 8]
     assert made.graph.by_id[4].class_id in (4, 8)
 
@@ -95,8 +90,6 @@ def test_an_exported_point_cloud_is_imported_again(tmp_path: Path, form: str) ->
     result = RUNNER.invoke(app, again)
     assert result.exit_code == 0, result.output
     made, given = read_map(tmp_path / 'again').dense, sample_map().dense
-    assert made is not None
-    assert given is not None
     np.testing.assert_array_equal(made.labels, given.labels)
     count = len(given.points)
     assert f' {count} points in ' in result.output
@@ -108,12 +101,7 @@ def test_a_map_is_labelled_by_the_captions_of_its_nodes(tmp_path: Path) -> None:
     write_bbq(tmp_path / 'in')
     imported = ['import', 'bbq', str(tmp_path / 'in'), '--out', str(tmp_path / 'map')]
     assert RUNNER.invoke(app, imported).exit_code == 0
-    classes = {'classes': [{'id': 4, 'name': 'table'}, {'id': 8, 'name': 'chair'}]}
-    (tmp_path / 'classes.json').write_text(json.dumps(classes))
-    labelled = [
-        'label', str(tmp_path / 'map'), '--out', str(tmp_path / 'out'),
-        '--label-set', str(tmp_path / 'classes.json'),
-    ]  # fmt: skip
+    labelled = words_of_label(tmp_path, {4: 'table', 8: 'chair'})
     result = RUNNER.invoke(app, [*labelled, '--captions'])
     assert result.exit_code == 0, result.output
     assert 'labelled by all-MiniLM-L6-v2 on captions' in result.output
@@ -121,19 +109,12 @@ def test_a_map_is_labelled_by_the_captions_of_its_nodes(tmp_path: Path) -> None:
     assert [node.class_id for node in made.graph.nodes] == [8, 4]
     assert [n.feature_row for n in made.graph.nodes] == [n.feature_row for n in given.graph.nodes]
     assert list(made.feature_spaces) == ['dino']
-    assert made.dense is not None
-    assert made.dense.labels is not None
     assert set(made.dense.labels.tolist()) == {4, 8}
 
 
 def test_labelling_says_what_it_needs(tmp_path: Path) -> None:
     write_map(sample_map(), tmp_path / 'map')
-    classes = {'classes': [{'id': 4, 'name': 'table'}]}
-    (tmp_path / 'classes.json').write_text(json.dumps(classes))
-    labelled = [
-        'label', str(tmp_path / 'map'), '--out', str(tmp_path / 'out'),
-        '--label-set', str(tmp_path / 'classes.json'),
-    ]  # fmt: skip
+    labelled = words_of_label(tmp_path, {4: 'table'})
     result = RUNNER.invoke(app, labelled)
     assert isinstance(result.exception, MapError)
     assert 'is not installed here' in str(result.exception)
@@ -145,9 +126,7 @@ def test_labelling_says_what_it_needs(tmp_path: Path) -> None:
 @pytest.mark.parametrize('text', ['1 2', 'x', '2 0 0 0\n0 1 0 0\n0 0 1 0\n0 0 0 1'])
 def test_a_pose_that_is_no_rigid_matrix_is_a_config_error(tmp_path: Path, text: str) -> None:
     (tmp_path / 'pose.txt').write_text(text)
-    result = RUNNER.invoke(
-        app,
-        ['import', 'x', '.', '--out', str(tmp_path / 'm'), '--pose', str(tmp_path / 'pose.txt')],
-    )
+    words = ['import', 'x', '.', '--out', tmp_path / 'm', '--pose', tmp_path / 'pose.txt']
+    result = RUNNER.invoke(app, [*map(str, words)])
     assert isinstance(result.exception, ConfigError)
     assert 'pose.txt' in str(result.exception)

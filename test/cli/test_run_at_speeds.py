@@ -32,7 +32,7 @@ def config(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[SweepConfig]:
-    """What a sweep was asked for; none is run."""
+    """Settings of the requested sweeps, which are not run."""
     found: list[SweepConfig] = []
 
     def run_sweep(config: MatrixConfig, out: Path, sweep: SweepConfig, **_rest: object):
@@ -44,9 +44,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[SweepConfig]:
 
 
 def made(point: SweepPoint) -> SweepReport:
-    series = SweepSeries(
-        dataset='d', scene='s', seed=0, condition='c', mapper='m', max_loss=0.05, points=(point,)
-    )
+    parts = {'dataset': 'd', 'scene': 's', 'seed': 0, 'condition': 'c', 'mapper': 'm'}
+    series = SweepSeries(max_loss=0.05, points=(point,), **parts)
     return SweepReport(name='own', max_loss=0.05, series=(series,))
 
 

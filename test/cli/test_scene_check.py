@@ -1,4 +1,4 @@
-"""`osmabench scene check`: what is doubtful is named, and the scene is drawn from above."""
+"""`osmabench scene check` names doubtful parts, and draws the scene from above."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -66,6 +66,6 @@ def test_every_storey_is_seen_from_above(tmp_path: Path) -> None:
     assert len(sheet) % 2 == 0
     views = len(sheet) // 2
     lower, upper = sheet[CAPTION_PX:views], sheet[views + CAPTION_PX :]
-    # Two plans of the same size, of which the upper hides what is below.
+    # Two plans of the same size; the upper one hides the objects below.
     assert lower.shape == upper.shape
     assert (lower != upper).any(axis=2).mean() > 0.05

@@ -94,10 +94,8 @@ def test_saved_answers_of_two_methods_have_a_column_for_the_source(tmp_path: Pat
     assert result.exit_code == 0, result.output
     rows = rows_of(result.output)
     assert [Path(r['source']).name for r in rows] == ['bbq', 'cg']
-    assert [(r['scene'], r['condition'], r['unjudged'], r['accuracy']) for r in rows] == [
-        ('apt_0', 'baseline', '1', '0.0'),
-        ('apt_0', 'baseline', '0', '1.0'),
-    ]
+    assert {(row['scene'], row['condition']) for row in rows} == {('apt_0', 'baseline')}
+    assert [(row['unjudged'], row['accuracy']) for row in rows] == [('1', '0.0'), ('0', '1.0')]
 
 
 def test_archives_of_several_runs_can_form_one_set(tmp_path: Path, archive: Path) -> None:

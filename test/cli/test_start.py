@@ -1,10 +1,9 @@
-"""What the command imports for its help: counted in modules, not in seconds."""
+"""The modules that the command imports for its help, counted instead of timed."""
 
 import json
-import subprocess
-import sys
 
 from support.commands import commands
+from support.programs import run_python
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
@@ -29,9 +28,7 @@ def test_help_and_errors_of_every_command_import_nothing_heavy() -> None:
     assert {name[0] for name in names} == {*GROUPS}
     calls = [[], ['--help'], ['no-such'], ['--no-such'], ['run'], ['run', '--no-such']]
     calls += [[*name, '--help'] for name in [*names, *([group] for group in GROUPS)]]
-    done = subprocess.run(
-        [sys.executable, '-c', START, json.dumps(calls)], capture_output=True, text=True
-    )
+    done = run_python('-c', START, json.dumps(calls))
     assert done.returncode == 0, done.stderr
     imported = NOT_FOR_HELP.intersection(json.loads(done.stdout.splitlines()[-1]))
     assert imported == set()

@@ -109,7 +109,7 @@ def inputs(tmp_path: Path) -> Path:
 
 def osmabench(template: str, inputs: Path, out: Path) -> None:
     """Run a command in this process; fail as it does."""
-    # The parent is named as it is, not as what a link leads to.
+    # The parent is named as it is, not by the target of a link.
     text = template.replace('OUT/..', str(out.parent)).replace('OUTNAME', out.name)
     words = text.replace('OUT', str(out)).replace('IN/', f'{inputs}/').split()
     command = app

@@ -2,12 +2,10 @@
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from support.programs import run_python
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError
 from osmabench_ros.language.embedding import PrecomputedEmbedder, SentenceEmbedder
@@ -90,11 +88,5 @@ def test_it_loads_where_opengl_renders_and_triton_is_installed(embedder, tmp_pat
         'from osmabench_ros.language.embedding import SentenceEmbedder; '
         'context = create_context(); print(SentenceEmbedder().embed(["sofa"]).shape)'
     )
-    result = subprocess.run(
-        [sys.executable, '-c', code],
-        env={**os.environ, 'PYTHONPATH': str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    result = run_python('-c', code, variables={'PYTHONPATH': str(tmp_path)}, timeout=120)
     assert result.stdout == '(1, 384)\n', result.stderr

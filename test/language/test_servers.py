@@ -1,4 +1,4 @@
-"""Both APIs over real HTTP: what goes out and what comes back."""
+"""Both APIs over real HTTP: requests and replies."""
 
 import base64
 import json

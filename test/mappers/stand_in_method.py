@@ -1,4 +1,4 @@
-"""Stands in for a mapping method: reads what it was given and writes what the method writes.
+"""Replaces a mapping method: reads its input, and writes files in the form of its output.
 
 Called as: python stand_in_method.py METHOD SEQUENCE OUTPUT [CONFIGURATION].
 """

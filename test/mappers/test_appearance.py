@@ -5,6 +5,7 @@ import pytest
 from scipy.spatial import cKDTree
 from support.benchmark_scripts import benchmark_script
 from support.world import box_room
+from support.world.frames import map_frames
 
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.errors import ConfigError
@@ -17,7 +18,7 @@ learning = benchmark_script('learn_prototypes')
 
 
 def headlight(pose, depth, colors):
-    """Shine from the camera: what is far is dark."""
+    """Shine from the camera: distant surfaces are dark."""
     shade = np.minimum(1.0, (1.2 / np.maximum(depth, 0.1)) ** 2)
     return (colors * shade[:, None]).astype(np.uint8)
 
@@ -58,9 +59,7 @@ def mapped(frames, prototypes, label_set=box_room.LABELS, **options):
         seed=0,
         options={'prototypes': str(prototypes), 'rooms': False, **options},
     )
-    for frame in frames:
-        mapper.integrate(frame)
-    return mapper.semantic_map(final=True)
+    return map_frames(mapper, frames)
 
 
 def accuracy(semantic_map, frames):

@@ -1,21 +1,19 @@
 """The script that puts the scene's masks where BeyondBareQueries' networks would be."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.libraries import needs
-from support.world.masks import LABELS, furnished
+from support.programs import run_python
+from support.world.masks import map_true_masks
 
-from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.mappers.offline_method import load_method
 
 pytestmark = needs('torch')
 
-# What main.py of BBQ does with its networks, and nothing of what it does between them.
+# The calls of the networks in BBQ's main.py, without the steps between them.
 MAIN = """
 import gzip, os, pickle, random
 import numpy as np, torch, yaml
@@ -56,14 +54,7 @@ def test_masks_and_features_are_those_of_the_frames_that_bbq_reads(tmp_path: Pat
     (tmp_path / 'bbq').mkdir()
     (tmp_path / 'bbq' / '__init__.py').touch()
     (tmp_path / 'main.py').write_text(MAIN)
-    options = {
-        'method': 'bbq_true_masks', 'work': str(tmp_path / 'work'),
-        'variables': {'python': sys.executable, 'root': str(tmp_path)},
-    }  # fmt: skip
-    mapper = make_mapper('offline_true_masks', label_set=LABELS, seed=4, options=options)
-    for index in range(6):
-        mapper.integrate(furnished(index))
-    made = mapper.semantic_map(final=True)
+    made = map_true_masks('bbq_true_masks', tmp_path, frames=6)
     # Frames 0 and 5, with two chairs, a table and a wall each.
     assert len(made.graph.nodes) == 8
     assert [node.observations for node in made.graph.nodes] == [1] * 8
@@ -89,9 +80,7 @@ print(json.dumps([common.tolist(), iou.tolist(), same is None or same.device.typ
 def test_boxes_overlap_as_much_as_geometry_says(tmp_path: Path) -> None:
     (tmp_path / 'stand_ins.py').write_text(load_method('bbq_true_masks').files['stand_ins.py'])
     (tmp_path / 'overlaps.py').write_text(OVERLAPS)
-    done = subprocess.run(
-        [sys.executable, 'overlaps.py'], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    done = run_python('overlaps.py', cwd=tmp_path, check=True)
     *named, result = done.stdout.splitlines()
     assert all(line.startswith('stand-in for ') for line in named)
     common, iou, on_the_cpu = json.loads(result)

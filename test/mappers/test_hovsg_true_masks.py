@@ -1,19 +1,16 @@
 """The script that puts the scene's masks where the networks of HOV-SG would be."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.libraries import needs
-from support.world.masks import LABELS, furnished
-
-from osmabench_ros.mappers.mapper import make_mapper
+from support.world.masks import map_true_masks
 
 # To import them here would cost every worker of the tests seconds.
 pytestmark = needs('torch', 'torchmetrics', 'matplotlib')
 
-# What HOV-SG does with its networks, and nothing of what it does between them.
+# The calls of the networks in HOV-SG, without the steps between them.
 PROGRAM = """
 import json, os, sys
 import matplotlib.pyplot as plt, numpy as np, torch, torchvision
@@ -64,14 +61,7 @@ def test_masks_and_features_are_those_of_the_frames_that_hovsg_reads(tmp_path: P
     (tmp_path / 'hovsg' / 'utils').mkdir(parents=True)
     (tmp_path / 'hovsg' / '__init__.py').touch()
     (tmp_path / 'hovsg' / 'utils' / 'constants.py').write_text("CLIP_DIM = {'ViT-H-14': 1024}\n")
-    options = {
-        'method': 'hovsg_true_masks', 'work': str(tmp_path / 'work'),
-        'variables': {'python': sys.executable, 'root': str(tmp_path)},
-    }  # fmt: skip
-    mapper = make_mapper('offline_true_masks', label_set=LABELS, seed=4, options=options)
-    for index in range(11):
-        mapper.integrate(furnished(index))
-    made = mapper.semantic_map(final=True)
+    made = map_true_masks('hovsg_true_masks', tmp_path, frames=11)
     # Frames 0 and 10, with two chairs, a table and a wall each.
     assert len(made.graph.nodes) == 8
     space = made.feature_spaces['clip']

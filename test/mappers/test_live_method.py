@@ -51,7 +51,7 @@ def test_each_bundled_stack_needs_nothing_but_what_it_says(name: str) -> None:
     filled = method.filled({**VALUES, **dict.fromkeys(method.variables, '/somewhere')})
     text = yaml.safe_dump(filled.model_dump(mode='json', exclude={'install', 'variables'}))
     assert '${' not in text
-    # It would hear nothing if it did not use our names.
+    # It would receive nothing without our names.
     assert VALUES['depth'] in text
 
 

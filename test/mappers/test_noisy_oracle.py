@@ -3,6 +3,7 @@ import pytest
 from scipy.spatial import cKDTree
 from support.sizes import few
 from support.world import box_room
+from support.world.frames import map_frames
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.oracle import NoisyOracleMapper
@@ -31,9 +32,7 @@ def mapped(frames, seed=0, **options):
         seed=seed,
         options={**SILENT, 'voxel_m': 0.05, 'rooms': False, **options},
     )
-    for frame in frames:
-        mapper.integrate(frame)
-    return mapper.semantic_map(final=True)
+    return map_frames(mapper, frames)
 
 
 def accuracy(frames, seed=0, **options):

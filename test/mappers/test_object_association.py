@@ -1,10 +1,11 @@
-"""Masks of the simulator stand in for a network, so that association is tested by itself."""
+"""Masks of the simulator replace a network, so that association is tested by itself."""
 
 import numpy as np
 import pytest
 from support.sizes import few
 from support.world import box_room
 from support.world.box_room import Box
+from support.world.frames import map_frames
 
 from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
 from osmabench_ros.mappers.open_vocabulary.association import (
@@ -25,9 +26,8 @@ from osmabench_ros.suites.suite import SuiteContext
 
 LABELS = box_room.LABELS
 DIMENSIONS = 64
-TEXT = np.linalg.qr(np.random.default_rng(7).normal(size=(DIMENSIONS, DIMENSIONS)))[0][
-    : len(LABELS.classes)
-]
+BASIS = np.linalg.qr(np.random.default_rng(7).normal(size=(DIMENSIONS, DIMENSIONS)))[0]
+TEXT = BASIS[: len(LABELS.classes)]
 """A direction for each class; those of different classes are perpendicular."""
 
 
@@ -38,9 +38,8 @@ def furnished_room() -> tuple[Box, ...]:
         for i in range(4)
         for y in (-0.45, 0.3)
     ]
-    shelves = [
-        Box((x, 2.5, 0), (x + 0.7, 2.95, 1.2), 'shelf', (90, 60, 30)) for x in (1.0, 1.72, -1.9)
-    ]
+    brown = 'shelf', (90, 60, 30)
+    shelves = [Box((x, 2.5, 0), (x + 0.7, 2.95, 1.2), *brown) for x in (1.0, 1.72, -1.9)]
     sofa = Box((-0.9, -2.9, 0), (0.9, -2.2, 0.6), 'sofa', (90, 30, 90))
     return (*box_room.ROOM, *cups, *shelves, sofa)
 
@@ -88,21 +87,15 @@ def mapped(frames, *, missing=0.0, split=0.0, seed=0, **options):
 
 
 def map_made_of(objects):
-    return map_of_objects(
-        objects.objects(),
-        MapHeader(Provenance('test')),
-        LABELS,
-        FeatureSpace('objects', np.zeros((0, 0), np.float32), 'test'),
-        class_text=TEXT,
-        scale=100.0,
-        rooms=False,
-    )
+    header = MapHeader(Provenance('test'))
+    space = FeatureSpace('objects', np.zeros((0, 0), np.float32), 'test')
+    options = {'class_text': TEXT, 'scale': 100.0, 'rooms': False}
+    return map_of_objects(objects.objects(), header, LABELS, space, **options)
 
 
 def scores(semantic_map, truth):
-    records = InstancesSuite(options={}).evaluate(
-        SuiteContext('boxes', semantic_map, truth, device='cpu')
-    )
+    context = SuiteContext('boxes', semantic_map, truth, device='cpu')
+    records = InstancesSuite(options={}).evaluate(context)
     return {item.metric: item.value for item in records if not item.class_name}
 
 
@@ -112,9 +105,7 @@ DAMAGED = ({'missing': 0.1, 'split': 0.1}, 0.85)
 @pytest.fixture(scope='module')
 def ceiling(frames, truth):
     oracle = OracleMapper(label_set=LABELS, seed=0, options={'rooms': False})
-    for frame in frames:
-        oracle.integrate(frame)
-    return scores(oracle.semantic_map(final=True), truth)
+    return scores(map_frames(oracle, frames), truth)
 
 
 @pytest.mark.full
@@ -198,7 +189,7 @@ def test_objects_that_grew_into_each_other_are_merged():
     objects.add(halves)
     assert len(objects.objects()) == 2
     objects.add([fragment(plate(width=0.24, x=0.6), [1, 0])])
-    # One cloud now covers the first half and joins it, since more of it lies there.
+    # One cloud now covers the first half and joins it, since more of it is there.
     objects.add([fragment(plate(width=0.25, x=0.01), [1, 0])])
     assert len(objects.objects()) == 2
     wide = np.concatenate([plate(width=0.25), plate(width=0.25, x=0.25), plate(0.6, 0.25)])

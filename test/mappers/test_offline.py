@@ -35,33 +35,23 @@ STAND_IN = Path(__file__).with_name('stand_in_method.py')
 
 
 def frame(index: int) -> Frame:
-    return Frame(
-        index,
-        index * 40_000_000,
-        Pose.from_yaw(0.1 * index),
-        CAMERA,
-        np.zeros((48, 64, 3), np.uint8),
-        np.ones((48, 64), np.float32),
-    )
+    color, depth_m = np.zeros((48, 64, 3), np.uint8), np.ones((48, 64), np.float32)
+    return Frame(index, index * 40_000_000, Pose.from_yaw(0.1 * index), CAMERA, color, depth_m)
 
 
 def stand_in(name: str, output: str, *configurations: str) -> OfflineMethod:
-    """Return a method of config/methods whose commands are the stand-in."""
-    method = load_method(name)
+    """Return a method of config/methods with a command that runs the program next to this file."""
     command = (sys.executable, str(STAND_IN), name, '${sequence}', output, *configurations)
-    return method.model_copy(
-        update={'commands': (command,), 'variables': {}, 'directory': '${work}'}
-    )
+    update = {'commands': (command,), 'variables': {}, 'directory': '${work}'}
+    return load_method(name).model_copy(update=update)
 
 
 def adapter(method: OfflineMethod, work: Path, **limits: float) -> OfflineMapper:
     file = work.with_suffix('.yaml')
     file.write_text(yaml.safe_dump(method.model_dump(mode='json')))
     options = {'method': str(file), 'work': str(work), 'scene': 'apt_0', 'condition': 'baseline'}
-    variables = {'weights': '/weights', 'openseg': '/openseg', 'gsa': '/gsa'}
-    return OfflineMapper(
-        label_set=LABELS, seed=7, options={**options, 'variables': variables, **limits}
-    )
+    options['variables'] = {'weights': '/weights', 'openseg': '/openseg', 'gsa': '/gsa'}
+    return OfflineMapper(label_set=LABELS, seed=7, options=options | limits)
 
 
 @pytest.mark.parametrize(
@@ -106,22 +96,17 @@ def test_a_method_maps_the_frames_it_is_given(tmp_path, name, output, configurat
 
 def test_a_method_that_finds_its_poses_begins_at_the_first_camera(tmp_path):
     mapper = adapter(stand_in('rtabmap', '${output}'), tmp_path / 'work')
-    frames = [
-        replace(frame(i), camera_pose=Pose.from_yaw(0.2 * i, (1.0, 0.1 * i, 1.4)))
-        for i in range(4)
-    ]
-    for item in frames:
-        mapper.integrate(item)
+    poses = [Pose.from_yaw(0.2 * i, (1.0, 0.1 * i, 1.4)) for i in range(4)]
+    for i, pose in enumerate(poses):
+        mapper.integrate(replace(frame(i), camera_pose=pose))
     made = mapper.semantic_map(final=True)
-    assert made.trajectory is not None
-    for row, item in enumerate(frames[:-1]):
-        np.testing.assert_allclose(
-            made.trajectory.pose(row).matrix, item.camera_pose.matrix, atol=1e-6
-        )
+    for row, pose in enumerate(poses[:-1]):
+        found = made.trajectory.pose(row)
+        np.testing.assert_allclose(found.matrix, pose.matrix, atol=1e-6)
     lost, _, left_out = made.header.remark.partition('; ')
     assert lost == 'rtabmap found the poses of 3 of 4 frames'
     assert left_out.startswith('RTAB-Map lost track and began again (2 maps); 2 nodes')
-    # Its calibration lies where it looks: in the folder of the sequence.
+    # Its calibration is where it looks: in the folder of the sequence.
     calibration = json.loads(mapper.log.read_text().partition('calibration ')[2].splitlines()[0])
     assert calibration['camera_matrix']['data'] == CAMERA.matrix.ravel().tolist()
 
@@ -155,9 +140,8 @@ def test_a_method_that_fails_is_named_with_the_end_of_its_log(tmp_path):
 
 def test_a_command_after_one_that_failed_is_not_run(tmp_path):
     marker = tmp_path / 'ran'
-    mapper = failing(
-        tmp_path, python('raise SystemExit(1)'), python(f'open({str(marker)!r}, "w")')
-    )
+    commands = 'raise SystemExit(1)', f'open({str(marker)!r}, "w")'
+    mapper = failing(tmp_path, *map(python, commands))
     with pytest.raises(RunError, match='ended with code 1'):
         mapper.semantic_map(final=True)
     assert not marker.exists()
@@ -193,11 +177,8 @@ def test_the_time_limit_ends_the_method_and_its_children(tmp_path):
 
 
 def test_the_memory_limit_counts_children(tmp_path):
-    code = (
-        'import subprocess, sys\n'
-        'subprocess.run([sys.executable, "-c", "b = bytearray(400 << 20); '
-        'import time; time.sleep(600)"])'
-    )
+    child = 'import time; b = bytearray(400 << 20); time.sleep(600)'
+    code = f'import subprocess, sys\nsubprocess.run([sys.executable, "-c", "{child}"])'
     mapper = failing(tmp_path, python(code), memory_limit_gib=0.2)
     with pytest.raises(RunError, match=r'GiB of memory, 0\.20 GiB are allowed'):
         mapper.semantic_map(final=True)
@@ -246,12 +227,11 @@ def test_an_existing_sequence_is_not_overwritten(tmp_path):
 
 
 def test_every_method_has_a_file_that_can_be_filled():
-    assert {'bbq', 'conceptgraphs', 'hovsg', 'openscene', 'rtabmap'} <= set(
-        described_names('methods')
-    )
+    known = set(described_names('methods'))
+    assert {'bbq', 'conceptgraphs', 'hovsg', 'openscene', 'rtabmap'} <= known
     names = ('sequence', 'dataset', 'scene', 'output', 'work', 'seed', 'frames', 'width',
              'pixels', 'height', 'fx', 'fy', 'cx', 'cy', 'depth_scale')  # fmt: skip
-    for name in described_names('methods'):
+    for name in known:
         method = load_method(name)
         assert method.name == name
         assert method.install

@@ -1,4 +1,4 @@
-"""The poses that open3d_slam finds in a room of boxes, and what it says where it finds none."""
+"""The poses that open3d_slam finds in a room of boxes, and its remarks where it finds none."""
 
 from dataclasses import replace
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.libraries import needs
 from support.world import box_room
+from support.world.frames import map_frames
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame, Intrinsics
@@ -35,9 +36,7 @@ def frames() -> list[Frame]:
 
 def mapped(frames: list[Frame], **options: float) -> SemanticMap:
     mapper = Open3dSlamMapper(label_set=box_room.LABELS, seed=0, options=options)
-    for frame in frames:
-        mapper.integrate(frame)
-    return mapper.semantic_map(final=True)
+    return map_frames(mapper, frames)
 
 
 def errors_m(found: SemanticMap, frames: list[Frame]) -> np.ndarray:
@@ -53,7 +52,7 @@ def test_the_camera_is_found_from_its_first_pose_alone(frames):
     assert errors_m(found, frames).max() < 0.02
     assert found.header.remark == ''
     assert found.header.provenance.frames_used == len(frames)
-    # What is seen from the poses that were found lies where it is.
+    # Surface seen from the estimated poses is in its place.
     true = mapped([frames[0]] * 2).dense.points
     assert len(found.dense.points) > len(true)
 
@@ -116,7 +115,7 @@ def test_before_a_wall_its_pattern_tells_the_way():
 
 @pytest.mark.full
 def test_a_turn_on_which_the_camera_slides_is_noticed():
-    """By 12 degrees a frame; nothing else tells, for every frame fits the one before."""
+    """By 12 degrees a frame; nothing else shows it, for every frame fits the one before."""
     turns = np.radians(20 + 12 * np.arange(8))
     views = [
         box_room.render(

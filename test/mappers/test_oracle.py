@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 from support.world import box_room
+from support.world.frames import map_frames
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.language.embedding import SentenceEmbedder
@@ -16,9 +17,7 @@ from osmabench_ros.semantics.scene_graph import NodeKind
 
 def mapped(frames, **options):
     mapper = OracleMapper(label_set=box_room.LABELS, seed=0, options=options)
-    for frame in frames:
-        mapper.integrate(frame)
-    return mapper.semantic_map(final=True)
+    return map_frames(mapper, frames)
 
 
 @pytest.fixture(scope='module')
@@ -120,9 +119,7 @@ def test_voting_keeps_one_point_per_voxel(frames):
     voting = type('Voting', (OracleMapper,), {'votes': True})(
         label_set=box_room.LABELS, seed=0, options={}
     )
-    for frame in frames:
-        voting.integrate(frame)
-    points = voting.semantic_map(final=True).dense.points
+    points = map_frames(voting, frames).dense.points
     assert len(points) < len(mapped(frames).dense.points)
     keys = np.floor(points / 0.04).astype(int)
     assert len(np.unique(keys, axis=0)) > 0.98 * len(keys)
@@ -174,7 +171,7 @@ def test_colours_without_light_are_those_of_the_surfaces(frames):
 
 
 def test_a_thing_in_front_of_a_higher_back_stands_on_its_seat():
-    """The top of a sofa's box is its back, and what lies on the seat hides what it lies on."""
+    """The top of a sofa's box is its back, and an object on the seat hides the seat below it."""
     back = box_room.Box((-2.9, -1.0, 0.6), (-2.7, 1.0, 1.1), 'sofa', (38, 82, 173))
     cup = box_room.Box((-2.4, -0.2, 0.6), (-2.2, 0.0, 0.8), 'cup', (194, 33, 31))
     world = (*box_room.ROOM[:6], box_room.ROOM[7], back, cup)

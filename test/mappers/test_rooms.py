@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from support.world import box_room
+from support.world.frames import map_frames
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.mappers.bundled import (
@@ -114,9 +115,7 @@ def test_the_objects_of_a_room_tell_its_purpose():
 
 def test_nodes_get_their_room_as_parent():
     mapper = OracleMapper(label_set=box_room.LABELS, seed=0, options={})
-    for frame in box_room.frames(size=(80, 60)):
-        mapper.integrate(frame)
-    graph = mapper.semantic_map(final=True).graph
+    graph = map_frames(mapper, box_room.frames(size=(80, 60))).graph
     rooms = list(graph.of_kind(NodeKind.ROOM))
     assert [room.id for room in rooms] == [FIRST_ROOM_ID]
     assert rooms[0].label == 'living room'

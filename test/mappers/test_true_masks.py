@@ -37,12 +37,12 @@ def test_every_object_is_one_detection_with_its_mask_box_and_name(tmp_path):
     assert sorted(names) == ['chair', 'chair', 'table', 'wall']
     boxes = {tuple(box) for box in found['xyxy'].astype(int).tolist()}
     assert boxes == {(2, 5, 9, 15), (20, 5, 30, 15), (10, 18, 35, 25), (0, 0, 40, 29)}
-    # Masks are disjoint, and together what has a class.
+    # Masks are disjoint, and together cover all pixels with a class.
     np.testing.assert_array_equal(found['mask'].sum(axis=0), frame.semantic != UNLABELLED)
     for mask, name in zip(found['mask'], names, strict=True):
         assert set(frame.semantic[mask].tolist()) == {LABELS.id_of(name)}
     assert found['confidence'].tolist() == [1.0] * 4
-    # ConceptGraphs indexes every key but `classes`, and knows lists and arrays alone.
+    # ConceptGraphs indexes every key but `classes`, and knows only lists and arrays.
     for key in set(found) - {'classes'}:
         assert isinstance(found[key], (list, np.ndarray))
         assert len(found[key]) == 4
@@ -79,7 +79,7 @@ def test_features_resemble_those_of_another_view_more_than_those_of_another_thin
     assert np.linalg.norm(one) == pytest.approx(1.0, abs=1e-5)
     assert one @ again > 0.9 > 0.6 > one @ other
     np.testing.assert_array_equal(PatchFeatures(1).of(texture(90)[:5], whole[:5]).shape, (64,))
-    # What lies beside the mask does not count.
+    # Points outside of the mask do not count.
     half = whole.copy()
     half[:, 24:] = False
     both = texture(90)

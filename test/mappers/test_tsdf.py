@@ -7,6 +7,7 @@ import pytest
 from scipy.spatial import cKDTree
 from support.libraries import needs
 from support.world import box_room
+from support.world.frames import map_frames
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.tsdf import TsdfMapper
@@ -18,9 +19,7 @@ pytestmark = needs('open3d')
 
 def mapped(frames, times=1, **options) -> SemanticMap:
     mapper = TsdfMapper(label_set=box_room.LABELS, seed=0, options=options)
-    for frame in [*frames] * times:
-        mapper.integrate(frame)
-    return mapper.semantic_map(final=True)
+    return map_frames(mapper, [*frames] * times)
 
 
 @pytest.fixture(scope='module')

@@ -8,6 +8,7 @@ from PIL import Image
 from support import tiny_networks
 from support.libraries import needs
 from support.world import box_room
+from support.world.frames import map_frames
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError
 from osmabench_ros.mappers.mapper import make_mapper
@@ -36,17 +37,10 @@ def frames():
 @pytest.fixture(scope='module')
 def folders(tmp_path_factory):
     base = tmp_path_factory.mktemp('networks')
-    return {
-        'clip': str(tiny_networks.clip(base / 'clip')),
-        'mask2former': str(tiny_networks.mask2former(base / 'mask2former')),
-        'sam': str(tiny_networks.sam(base / 'sam')),
-        'owl': str(tiny_networks.owl(base / 'owl')),
-        'segformer': str(
-            tiny_networks.segformer(
-                base / 'segformer', ['wall', 'floor, flooring', 'couch', 'cup', 'sky']
-            )
-        ),
-    }
+    names = 'clip', 'mask2former', 'sam', 'owl'
+    found = {name: str(getattr(tiny_networks, name)(base / name)) for name in names}
+    classes = ['wall', 'floor, flooring', 'couch', 'cup', 'sky']
+    return {**found, 'segformer': str(tiny_networks.segformer(base / 'segformer', classes))}
 
 
 @pytest.fixture(autouse=True)
@@ -94,9 +88,8 @@ def test_features_of_masks_are_those_of_the_pictures_that_the_options_name(folde
 
 
 def test_segments_of_mask2former_are_masks(folders, frames):
-    found = mask_finder(source(folders['mask2former']), None, (), 0.0, runtime()).find(
-        frames[0].color
-    )
+    finder = mask_finder(source(folders['mask2former']), None, (), 0.0, runtime())
+    found = finder.find(frames[0].color)
     assert found.masks.shape == (1, 60, 80)
     assert found.masks.any()
     assert 0.9 < found.confidences[0] < 1
@@ -192,11 +185,9 @@ def test_frames_become_objects_with_features_and_the_networks_in_the_provenance(
 ):
     mapper = objects_mapper(folders)
     assert mapper.semantic_map(final=False).dense is None
-    for frame in frames:
-        mapper.integrate(frame)
+    made = map_frames(mapper, frames)
     said = capsys.readouterr().err
     assert said.count('the first frame waits for the networks (cpu)') == 1
-    made = mapper.semantic_map(final=True)
     assert made.header.complete
     assert made.header.provenance.frames_used == 4
     models = made.header.provenance.models
@@ -210,12 +201,9 @@ def test_frames_become_objects_with_features_and_the_networks_in_the_provenance(
 
 
 def test_detectors_name_the_objects(folders, frames):
-    mapper = objects_mapper(
-        folders, masks={'name': folders['sam']}, detector={'name': folders['owl']}, prompts=['cup']
-    )
-    for frame in frames:
-        mapper.integrate(frame)
-    nodes = mapper.semantic_map(final=True).graph.nodes
+    masks, detector = {'name': folders['sam']}, {'name': folders['owl']}
+    mapper = objects_mapper(folders, masks=masks, detector=detector, prompts=['cup'])
+    nodes = map_frames(mapper, frames).graph.nodes
     assert nodes
     assert {node.label for node in nodes} == {'cup'}
 
@@ -224,9 +212,7 @@ def test_a_network_with_fixed_classes_labels_points(folders, frames):
     names = {'couch': 'sofa'}
     options = {'segmentation': {'name': folders['segformer']}, 'names': names}
     mapper = make_mapper('open_vocabulary', label_set=LABELS, options=options)
-    for frame in frames:
-        mapper.integrate(frame)
-    made = mapper.semantic_map(final=True)
+    made = map_frames(mapper, frames)
     network = SemanticNetwork(source(folders['segformer']), LABELS, names, runtime())
     seen = [network.label(frame.color)[frame.valid] for frame in frames]
     assert set(made.dense.labels.tolist()) <= set(np.concatenate(seen).tolist())

@@ -1,4 +1,4 @@
-"""Pickles and torch files: what is saved comes out, nothing is run, and bombs are one error."""
+"""Pickles and torch files: saved data come out, nothing is run, and bombs are one error."""
 
 import builtins
 import collections

@@ -1,4 +1,4 @@
-"""Maps on disk and packed: what is written is read again, and what is wrong is named."""
+"""Maps on disk and packed: written maps are read again, and errors are named."""
 
 import dataclasses
 import io
@@ -67,12 +67,10 @@ def without(*parts: str) -> SemanticMap:
     return dataclasses.replace(whole, dense=dense)
 
 
+PARTS = 'colors', 'labels', 'instances', 'scores', 'valid', 'membership'
 MAPS = {
     'all parts': sample_map(),
-    **{
-        part: without(part)
-        for part in ('colors', 'labels', 'instances', 'scores', 'valid', 'membership')
-    },
+    **{part: without(part) for part in PARTS},
     'a graph only': SemanticMap(
         MapHeader(Provenance('bare'), frame_id='map'), SceneGraph((SceneNode(1),), (), 'map')
     ),

@@ -123,7 +123,7 @@ def test_attributes_that_no_node_has_are_not_scored():
 
 def test_relations_are_compared_in_one_vocabulary_and_counted_once():
     found = relation_scores(MATCHES, PREDICTED, TRUE, ks=(1, 2, 3))
-    # table supports cup = cup on table; chair beside table; cup on chair is wrong, and so is the
+    # table supports cup = cup on table; chair next to table; cup on chair is wrong, and so is the
     # relation of a node that is not matched.
     assert found.precision == Share(2, 4)
     assert found.f1 == pytest.approx(2 * 2 / (4 + 2))

@@ -163,12 +163,12 @@ def test_a_class_that_the_scene_does_not_have_lowers_the_mean():
     assert of_coco == {7: 0.5, 9: 0.0}
     assert of_scannet.keys() == {7}
     assert mean_average_precision(overlaps, predicted, np.ones(2), true) == 0.25
-    # What no name of the label set fits is wrong in its place, and no class.
+    # A name that fits no label is wrong in its place, and has no class.
     outside = class_average_precision(overlaps, np.array([7, -1]), np.ones(2), true, 0.5)
     assert outside == {7: 0.5}
 
 
-# AP25, AP50 and mAP that the code of OpenLex3D, which is that of ScanNet, gave for `random_masks`.
+# AP25, AP50 and mAP of the code of OpenLex3D (from ScanNet) for `random_masks`.
 SCANNET_GOLDENS = [
     (0.6875, 0.5, 0.173611111),
     (0.261904762, 0.145833333, 0.072916667),

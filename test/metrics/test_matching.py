@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.spatial.distance import cdist
 from support.libraries import Lazy
+from support.programs import run_python
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics import nearest_neighbours
@@ -153,7 +151,5 @@ import numpy as np
 from osmabench_ros.metrics.nearest_neighbours import nearest
 print(nearest(np.zeros((1, 3)), np.eye(3)).distances_m[0], 'torch' in sys.modules)
 """
-    done = subprocess.run(
-        [sys.executable, '-c', script], capture_output=True, text=True, check=True
-    )
+    done = run_python('-c', script, check=True)
     assert done.stdout.split() == ['1.0', 'False']

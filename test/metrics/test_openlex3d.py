@@ -32,7 +32,7 @@ from osmabench_ros.metrics.tiers import (
     write_tiers,
 )
 
-# What the published code gave for ranks against the box [3, 5] of 12 prompts.
+# Scores of the published code for ranks against the box [3, 5] of 12 prompts.
 GOLDENS = [
     ({0, 3, 4}, 0.666667),
     ({3, 4, 11}, 0.666667),

@@ -1,4 +1,4 @@
-"""ICP on a room with a table whose displacement is known."""
+"""ICP on a room with a table at a known displacement."""
 
 import numpy as np
 import pytest

@@ -38,7 +38,7 @@ def test_ten_retrieved_of_fifteen_perfect_instances_give_two_thirds_in_compat_on
 
 
 def test_perfect_masks_and_order_do_not_give_one_in_compat_but_in_strict() -> None:
-    # Confidences of two queries are pooled: what is wrong for one outranks what is right for
+    # Confidences of two queries are pooled: a wrong mask of one outranks a right one of
     # the other, although each ranks its own objects perfectly.
     similarity = np.array([[1.0, 0.99], [0.2, 0.98], [0.1, 1.0], [0.0, 0.0]])
     found = Retrieval(similarity, np.eye(4)[:, :3], np.full(4, 3), [[0, 1], [2]])

@@ -73,6 +73,7 @@ def test_the_papers_tables_sum_scenes_of_replica_cad_and_average_those_of_hm3d(n
     assert (round(100 * row.macc, 2), round(100 * row.fmiou, 2)) == TABLES[name]
 
 
+STRICT = {'max_distance_m': 0.1, 'vocabulary': np.array([3, 4]), 'device': 'cpu'}
 labels = st.lists(st.integers(-1, 6), min_size=1, max_size=80)
 
 
@@ -92,10 +93,9 @@ def test_confusion_and_scores_agree_with_scikit_learn(truth: list[int], random: 
     macro = {'labels': classes, 'average': 'macro', 'zero_division': 0}
     assert scores.miou == pytest.approx(sklearn_metrics.jaccard_score(truth, predicted, **macro))
     assert scores.macc == pytest.approx(sklearn_metrics.recall_score(truth, predicted, **macro))
-    weighted = sklearn_metrics.jaccard_score(
-        truth, predicted, labels=classes, average='weighted', zero_division=0
-    )
-    assert scores.fmiou == pytest.approx(weighted)
+    weighted = {**macro, 'average': 'weighted'}
+    expected = sklearn_metrics.jaccard_score(truth, predicted, **weighted)
+    assert scores.fmiou == pytest.approx(expected)
 
 
 def test_labels_outside_every_table_count_as_outside() -> None:
@@ -108,9 +108,8 @@ def test_torch_and_numpy_input_count_alike() -> None:
     truth, predicted = rng.integers(0, 9, (2, 1000)).astype(np.uint16)
     ours = confusion_matrix(truth, predicted, range(9), device='cpu')
     tensors = [torch.from_numpy(item.astype(np.int32)) for item in (truth, predicted)]
-    np.testing.assert_array_equal(
-        ours.counts, confusion_matrix(*tensors, range(9), device='cpu').counts
-    )
+    theirs = confusion_matrix(*tensors, range(9), device='cpu')
+    np.testing.assert_array_equal(ours.counts, theirs.counts)
 
 
 @pytest.mark.skipif('not torch.cuda.is_available()', reason='needs a CUDA device')
@@ -141,9 +140,8 @@ def test_compat_drops_what_scikit_learn_drops(seed: int) -> None:
     found = compat_confusion(truth, predicted, near, device='cpu')
     kept = ~np.isin(truth, [0, UNLABELLED])
     # The classes 7 and -1, which is one that the label set does not have, are not labels.
-    expected = sklearn_metrics.confusion_matrix(
-        truth[kept], predicted[near.indices][kept], labels=[3, 4, 9]
-    )
+    pairs = truth[kept], predicted[near.indices][kept]
+    expected = sklearn_metrics.confusion_matrix(*pairs, labels=[3, 4, 9])
     np.testing.assert_array_equal(found.counts[:3, :3], expected)
     assert found.counts.sum() == expected.sum()
 
@@ -152,9 +150,7 @@ def test_a_class_outside_the_vocabulary_is_wrong_in_strict_alone() -> None:
     near = Neighbours(np.arange(4), np.zeros(4, np.float32))
     truth, predicted = np.array([3, 3, 4, 4]), np.array([3, 7, 4, 4])
     compat = compat_confusion(truth, predicted, near, device='cpu')
-    strict = strict_confusion(
-        truth, predicted, near, max_distance_m=0.1, vocabulary=np.array([3, 4]), device='cpu'
-    )
+    strict = strict_confusion(truth, predicted, near, **STRICT)
     assert segmentation_scores(compat).macc == 1.0
     assert segmentation_scores(strict).macc == pytest.approx((1 / 2 + 1) / 2)
 
@@ -163,10 +159,7 @@ def test_strict_counts_missing_and_unlabelled_points_as_errors() -> None:
     near = Neighbours(np.array([0, 1, 0, 0]), np.array([0.01, 0.01, 0.2, 0.02], np.float32))
     truth = np.array([3, 3, 3, UNLABELLED])
     predicted = np.array([3, UNLABELLED])
-    vocabulary = np.array([3, 4])
-    found = strict_confusion(
-        truth, predicted, near, max_distance_m=0.1, vocabulary=vocabulary, device='cpu'
-    )
+    found = strict_confusion(truth, predicted, near, **STRICT)
     assert found.labels.tolist() == [3, 4, OUTSIDE, NOTHING]
     assert found.counts[0].tolist() == [1, 0, 1, 1]
     assert found.counts.sum() == 3
@@ -177,10 +170,9 @@ def test_strict_counts_missing_and_unlabelled_points_as_errors() -> None:
 
 def test_strict_hallucinations_lower_iou_but_not_accuracy() -> None:
     near = Neighbours(np.zeros(10, np.int64), np.zeros(10, np.float32))
-    arguments = {'max_distance_m': 0.1, 'vocabulary': np.array([3, 4]), 'device': 'cpu'}
     truth, predicted = np.full(10, 3), np.array([3])
-    clean = strict_confusion(truth, predicted, near, **arguments)
-    dirty = strict_confusion(truth, predicted, near, hallucinated={3: 10, 9: 2}, **arguments)
+    clean = strict_confusion(truth, predicted, near, **STRICT)
+    dirty = strict_confusion(truth, predicted, near, hallucinated={3: 10, 9: 2}, **STRICT)
     assert segmentation_scores(clean).miou == 1.0
     assert segmentation_scores(dirty).miou == 0.5
     assert segmentation_scores(dirty).macc == 1.0
@@ -198,9 +190,8 @@ def test_hallucinated_surface_weighs_as_much_as_true_surface_whatever_its_densit
     true = rng.random((40_000, 3)) * [2, 2, 0]
     sparse, dense = ((rng.random((n, 3)) * [1, 1, 0]) + [0, 0, 5] for n in (4000, 100_000))
     for points in (sparse, dense):
-        found = hallucinated_points(
-            points, np.full(len(points), 7), np.ones(len(points), bool), true, cell_m=0.1
-        )
+        labels, mask = np.full(len(points), 7), np.ones(len(points), bool)
+        found = hallucinated_points(points, labels, mask, true, cell_m=0.1)
         assert found == {7: pytest.approx(10_000, rel=0.02)}
 
 

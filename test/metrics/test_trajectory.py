@@ -129,20 +129,16 @@ def test_errors_are_those_of_plain_loops() -> None:
     pairs = list(zip(matrices(truth), matrices(estimate), strict=True))
     absolute = [np.linalg.inv(q) @ p for q, p in pairs]
     ours = absolute_errors(truth, estimate)
-    np.testing.assert_allclose(
-        ours.translation_m, [np.linalg.norm(error[:3, 3]) for error in absolute]
-    )
-    np.testing.assert_allclose(
-        ours.rotation_deg,
-        [np.degrees(Rotation.from_matrix(e[:3, :3]).magnitude()) for e in absolute],
-    )
+    translations = [np.linalg.norm(error[:3, 3]) for error in absolute]
+    angles = [np.degrees(Rotation.from_matrix(error[:3, :3]).magnitude()) for error in absolute]
+    np.testing.assert_allclose(ours.translation_m, translations)
+    np.testing.assert_allclose(ours.rotation_deg, angles)
     relative = []
     for (q, p), (next_q, next_p) in itertools.pairwise(pairs):
         step, true_step = np.linalg.inv(p) @ next_p, np.linalg.inv(q) @ next_q
         relative.append(np.linalg.norm((np.linalg.inv(true_step) @ step)[:3, 3]))
-    np.testing.assert_allclose(
-        relative_errors(truth, estimate, DeltaInterval()).translation_m, relative
-    )
+    found = relative_errors(truth, estimate, DeltaInterval())
+    np.testing.assert_allclose(found.translation_m, relative)
 
 
 def test_the_fit_is_that_of_scipy_and_of_a_search() -> None:
@@ -158,25 +154,21 @@ def test_the_fit_is_that_of_scipy_and_of_a_search() -> None:
 
     scaled = fit_similarity(x, y, with_scale=True)
     centred = (x - x.mean(axis=0)) @ expected.as_matrix().T
-    best = minimize_scalar(
-        lambda scale: ((y - y.mean(axis=0) - scale * centred) ** 2).sum(), bounds=(0.1, 5)
-    )
+    own = y - y.mean(axis=0)
+    best = minimize_scalar(lambda scale: ((own - scale * centred) ** 2).sum(), bounds=(0.1, 5))
     assert scaled.scale == pytest.approx(best.x, rel=1e-6)
     assert scaled.scale == pytest.approx(1 / 1.3, rel=0.05)
 
 
 def test_a_known_similarity_comes_out() -> None:
-    by = Similarity(
-        Pose(Rotation.from_rotvec([0, 0, 0.7]).as_matrix(), np.array([1, 2, 3.0])), 2.5
-    )
+    turn = Rotation.from_rotvec([0, 0, 0.7]).as_matrix()
+    by = Similarity(Pose(turn, np.array([1, 2, 3.0])), 2.5)
     found = fit_similarity(TRUTH.positions, by.transform(TRUTH.positions), with_scale=True)
     assert found.scale == pytest.approx(2.5)
     np.testing.assert_allclose(found.pose.matrix, by.pose.matrix, atol=1e-9)
     assert found.angle_deg == pytest.approx(math.degrees(0.7))
-    chained = by @ found
-    np.testing.assert_allclose(
-        chained.transform(TRUTH.positions), by.transform(found.transform(TRUTH.positions))
-    )
+    chained = (by @ found).transform(TRUTH.positions)
+    np.testing.assert_allclose(chained, by.transform(found.transform(TRUTH.positions)))
 
 
 def test_a_mirrored_cloud_is_not_mirrored_back() -> None:
@@ -211,13 +203,11 @@ def test_pairs_of_a_robot_that_waits_are_those_of_evo() -> None:
     from evo.core.units import Unit
 
     positions = np.repeat(np.arange(8.0), 3)[:, None] * [1.0, 0, 0]
-    trajectory = StampedTrajectory(
-        np.arange(24) * 10**8, positions, np.tile(np.eye(3), (24, 1, 1))
-    )
+    turns = np.tile(np.eye(3), (24, 1, 1))
+    trajectory = StampedTrajectory(np.arange(24) * 10**8, positions, turns)
+    poses = matrices(trajectory)
     for all_pairs in (False, True):
-        expected = metrics.id_pairs_from_delta(
-            matrices(trajectory), 2.0, Unit.meters, 0.1, all_pairs
-        )
+        expected = metrics.id_pairs_from_delta(poses, 2.0, Unit.meters, 0.1, all_pairs)
         found = pairs_of(trajectory, DeltaInterval(2.0, DeltaUnit.METRES, all_pairs))
         assert [tuple(pair) for pair in found.tolist()] == expected
 
@@ -226,9 +216,8 @@ def test_what_cannot_be_compared_is_said() -> None:
     later = walk(20, 1, start_s=5000)
     with pytest.raises(MetricError, match=r'within 0\.01 s.*from 100\.000 to .*same clock'):
         associated(walk(20, 1), later)
-    line = StampedTrajectory(
-        np.arange(5), np.arange(5.0)[:, None] * [1, 0, 0], np.tile(np.eye(3), (5, 1, 1))
-    )
+    along, turns = np.arange(5.0)[:, None] * [1, 0, 0], np.tile(np.eye(3), (5, 1, 1))
+    line = StampedTrajectory(np.arange(5), along, turns)
     with pytest.raises(AlignmentError, match='on a line.*align by origin'):
         alignment_of(line, line, TrajectoryAlignment.SE3)
     with pytest.raises(MetricError, match='no pair of 5 poses is 9 metres apart'):
@@ -240,7 +229,7 @@ def test_what_cannot_be_compared_is_said() -> None:
 
 
 def corridor(sway_m: float, error_m: float, seed: int = 0) -> tuple[StampedTrajectory, ...]:
-    """Return a drive of 10 m that sways, and an estimate of it whose error drifts."""
+    """Return a drive of 10 m that sways, and an estimate of it with an error that drifts."""
     rng = np.random.default_rng(seed)
     along = np.linspace(0, 10, 200)
     sway = sway_m * np.stack([np.sin(along), np.cos(2 * along)], axis=1)
@@ -301,9 +290,8 @@ def test_a_pattern_in_a_plane_leaves_no_turn_open() -> None:
 
 def test_dropped_poses_show_in_what_is_matched_and_covered() -> None:
     truth = walk(100, 7)
-    few = score_trajectory(
-        truth, disturbed(truth, 8).select(np.array([0, 50, 99])), TrajectorySettings()
-    )
+    estimate, settings = disturbed(truth, 8), TrajectorySettings()
+    few = score_trajectory(truth, estimate.select(np.array([0, 50, 99])), settings)
     values = {item.metric: item.value for item in few.records if item.suite == 'trajectory'}
     corners = truth.positions[[0, 50, 99]]
     chords_m = np.linalg.norm(np.diff(corners, axis=0), axis=1).sum()
@@ -311,9 +299,7 @@ def test_dropped_poses_show_in_what_is_matched_and_covered() -> None:
     assert values['covered_length'] == pytest.approx(chords_m / truth.path_length_m)
     assert values['reference_path_length_m'] == truth.path_length_m
     assert any('3% of the poses' in remark for remark in few.remarks)
-    most = score_trajectory(
-        truth, disturbed(truth, 8).select(np.arange(5, 100)), TrajectorySettings()
-    )
+    most = score_trajectory(truth, estimate.select(np.arange(5, 100)), settings)
     assert not any('of the poses' in remark for remark in most.remarks)
 
 

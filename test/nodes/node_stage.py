@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,10 +16,12 @@ from support.waiting import Spinner
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 
 User = TypeVar('User')
+UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
+DOWN = (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP)
 
 
 class Stage(Spinner):
-    """The node under test, brought up, beside a peer."""
+    """The node under test, brought up, and a peer."""
 
     def __init__(self, factory: Callable[[], BenchmarkNode]) -> None:
         self.node = factory()
@@ -33,22 +35,24 @@ class Stage(Spinner):
         if self.node.exit_code is None:
             self.node.trigger_activate()
 
-    def change(self, transition: int) -> None:
-        {
+    def change(self, *transitions: int) -> None:
+        triggers = {
             Transition.TRANSITION_CONFIGURE: self.node.trigger_configure,
             Transition.TRANSITION_ACTIVATE: self.node.trigger_activate,
             Transition.TRANSITION_DEACTIVATE: self.node.trigger_deactivate,
             Transition.TRANSITION_CLEANUP: self.node.trigger_cleanup,
-        }[transition]()
+        }
+        for transition in transitions:
+            triggers[transition]()
 
     def listen(self, kind: type[Any], topic: str, profile: Any) -> list[Any]:
-        """Return a list that grows with what is published."""
+        """Return a list that gets every published message."""
         heard: list[Any] = []
         self.peer.create_subscription(kind, topic, heard.append, profile)
         return heard
 
     def speak(self, kind: type[Any], topic: str, profile: Any) -> Any:
-        """Return a publisher that the node under test hears."""
+        """Return a publisher that the node under test has discovered."""
         publisher = self.peer.create_publisher(kind, topic, profile)
         self.spin_until(lambda: publisher.get_subscription_count() > 0)
         return publisher
@@ -76,12 +80,9 @@ def on_stage(
     file.write_text(yaml.safe_dump({'/**': {'ros__parameters': parameters}}))
     rclpy.init(args=['--ros-args', '--params-file', str(file)], domain_id=domain)
     try:
-        stage = Stage(factory)
-        try:
+        with closing(Stage(factory)) as stage:
             stage.bring_up()
             yield stage
-        finally:
-            stage.close()
     finally:
         rclpy.shutdown()
 

@@ -1,4 +1,4 @@
-"""The bag player over DDS, in a process of its own."""
+"""The bag player over DDS, in a separate process."""
 
 import os
 import time
@@ -53,7 +53,7 @@ def in_bag(folder: Path, names: list[str]) -> list[list[Any]]:
 def played(
     domain: int, folder: Path, names: list[str], remap: str = '', **parameters: Any
 ) -> tuple[list[list[Any]], str, float]:
-    """Play a bag; return what was received, the player's output and the time it took."""
+    """Play a bag; return the received messages, the player's output and the time it took."""
     # A busy machine takes its time to match a listener.
     settings = {'bag': str(folder), 'delay_s': 5.0, **parameters}
     arguments = node_arguments('bag_player_node', settings)
@@ -113,7 +113,7 @@ def test_a_paused_player_rests_and_goes_on(ros_domain, recorded):
             listener.wait(pose, 1)
             watched, since_s = psutil.Process(player.pid), time.monotonic()
             before = watched.num_ctx_switches().voluntary
-            time.sleep(2.0)  # what is measured; a busy machine makes it less
+            time.sleep(2.0)  # the measured time; a busy machine makes it less
             woken = watched.num_ctx_switches().voluntary - before
             assert woken / (time.monotonic() - since_s) < 200
             assert listener.call('bag_player', 'start_run').error_code == 0
@@ -142,7 +142,7 @@ def test_a_part_of_the_bag_at_another_rate_under_another_name(ros_domain, record
     assert [item[1] for item in heard if item[0] == '/other/pose'] == [
         item.data.hex() for item in poses[5:12]
     ]
-    # What was latched before the start belongs to it.
+    # Latched messages from before the start belong to it.
     assert [item[1] for item in heard if item[0] == f'/{topics.RUN_INFO}'] == [
         item[1] for item in in_bag(recorded, [f'/{topics.RUN_INFO}'])
     ]

@@ -37,22 +37,13 @@ TALKER = str(SUPPORT / 'frame_talker.py')
 LATCHED = (topics.RUN_INFO, topics.LABEL_INFO, topics.RUN_STATE, topics.LIGHTING)
 
 
-def record(
-    domain: int,
-    folder: Path,
-    frames: int,
-    rate_hz: int,
-    size: tuple[int, int],
-    **parameters: object,
-) -> str:
-    """Record what a talker says; return the recorder's output."""
+def record(domain: int, folder: Path, *numbers: int, **parameters: object) -> str:
+    """Record frames of a talker: their number, rate and size; return the recorder's output."""
     arguments = node_arguments('bag_recorder_node', {'bag_directory': str(folder), **parameters})
-    width, height = size
-    numbers = [str(item) for item in (frames, rate_hz, width, height, 1)]
-    with process(domain, *arguments) as recorder, process(domain, TALKER, *numbers) as talker:
-        assert talker.stdout is not None
+    words = [*map(str, numbers), '1']
+    with process(domain, *arguments) as recorder, process(domain, TALKER, *words) as talker:
         assert talker.stdout.readline().startswith('done'), recorder.communicate(timeout=120)
-        wait_until_recorded(folder, frames)
+        wait_until_recorded(folder, numbers[0])
         code, output = interrupt(recorder)
         assert code == 0, output
     return output
@@ -60,7 +51,7 @@ def record(
 
 def test_everything_of_a_run_is_in_the_bag(ros_domain, tmp_path):
     folder = tmp_path / 'bag'
-    record(ros_domain, folder, 20, 20, (64, 48))
+    record(ros_domain, folder, 20, 20, 64, 48)
 
     report = json.loads((folder / 'recording.json').read_text())
     assert (report['complete'], report['error'], report['lost']) == (True, '', 0)
@@ -69,15 +60,12 @@ def test_everything_of_a_run_is_in_the_bag(ros_domain, tmp_path):
     for name in topics.FRAME_TOPICS:
         assert (counts[f'/{name}']['written'], counts[f'/{name}']['frames_missed']) == (20, 0)
 
-    # A foreign reader agrees, with the types that are embedded; it checks their hashes too.
+    # Another reader agrees, with the types that are embedded; it checks their hashes too.
     with AnyReader([folder]) as reader:
         assert reader.topics[f'/{topics.COLOR}'].msgcount == 20
-        infos = [
-            reader.deserialize(data, connection.msgtype)
-            for connection, _, data in reader.messages()
-            if connection.topic == f'/{topics.RUN_INFO}'
-        ]
-    assert [info.run_id for info in infos] == ['talk']
+        connections = [x for x in reader.connections if x.topic == f'/{topics.RUN_INFO}']
+        [(connection, _, data)] = reader.messages(connections)
+        assert reader.deserialize(data, connection.msgtype).run_id == 'talk'
     metadata = yaml.safe_load((folder / 'metadata.yaml').read_text())
     entries = metadata['rosbag2_bagfile_information']['topics_with_message_count']
     qos = {item['topic_metadata']['name']: item['topic_metadata'] for item in entries}
@@ -98,7 +86,7 @@ def test_everything_of_a_run_is_in_the_bag(ros_domain, tmp_path):
 @pytest.mark.full
 def test_latched_topics_are_written_again_at_each_split(ros_domain, tmp_path):
     folder = tmp_path / 'bag'
-    record(ros_domain, folder, 30, 20, (320, 240), max_file_bytes=4_000_000, compression='none')
+    record(ros_domain, folder, 30, 20, 320, 240, max_file_bytes=4_000_000, compression='none')
     files = sorted(folder.glob('*.mcap'))
     assert len(files) >= 4
     for file in files:
@@ -107,11 +95,9 @@ def test_latched_topics_are_written_again_at_each_split(ros_domain, tmp_path):
             assert {f'/{name}' for name in LATCHED} <= present, file
             assert bag.cut_off == ''
     with open_bag(folder) as bag:
-        heard = list(bag.messages())
-        assert sum(item.topic == f'/{topics.RUN_INFO}' for item in heard) == 1
-        assert sum(item.topic == f'/{topics.DEPTH}' for item in heard) == 30
-        stamps = [item.header_stamp_ns for item in heard if item.topic == f'/{topics.DEPTH}']
-        states = [item.data for item in heard if item.topic == f'/{topics.RUN_STATE}']
+        assert len(list(bag.messages([f'/{topics.RUN_INFO}']))) == 1
+        stamps = [item.header_stamp_ns for item in bag.messages([f'/{topics.DEPTH}'])]
+        states = [item.data for item in bag.messages([f'/{topics.RUN_STATE}'])]
     assert stamps == [FIRST_NS + index * STEP_NS for index in range(30)]
     assert deserialize_message(states[-1], RunState).state == RunState.STATE_FINISHED
     with AnyReader([folder]) as reader:
@@ -132,13 +118,10 @@ def wait_until_written(folder: Path, *names: str) -> None:
 @pytest.mark.full
 def test_chosen_topics_and_a_killed_recorder(ros_domain, tmp_path):
     folder = tmp_path / 'bag'
-    arguments = node_arguments(
-        'bag_recorder_node',
-        {'bag_directory': str(folder), 'all_topics': True, 'exclude': 'image|rosout'},
-    )
+    settings = {'bag_directory': str(folder), 'all_topics': True, 'exclude': 'image|rosout'}
+    arguments = node_arguments('bag_recorder_node', settings)
     with process(ros_domain, *arguments) as recorder:
         with process(ros_domain, TALKER, '10', '20', '64', '48', '0') as talker:
-            assert talker.stdout is not None
             talker.stdout.readline()
             wait_until_written(folder, f'/{topics.LABEL_INFO}', f'/{topics.RUN_INFO}')
         recorder.kill()
@@ -154,12 +137,10 @@ def test_chosen_topics_and_a_killed_recorder(ros_domain, tmp_path):
 
 def test_in_lockstep_every_recorded_frame_is_acknowledged(ros_domain, tmp_path):
     folder = tmp_path / 'bag'
-    record(ros_domain, folder, 8, 10, (64, 48), acks=True)
+    record(ros_domain, folder, 8, 10, 64, 48, acks=True)
     with open_bag(folder) as bag:
-        acks = [
-            deserialize_message(item.data, FrameAck)
-            for item in bag.messages([f'/{topics.FRAME_ACK}'])
-        ]
+        messages = bag.messages([f'/{topics.FRAME_ACK}'])
+        acks = [deserialize_message(item.data, FrameAck) for item in messages]
         frames = {item.header_stamp_ns for item in bag.messages([f'/{topics.INSTANCE}'])}
     stamps = [stamp_from_message(item.header.stamp) for item in acks]
     assert stamps == [FIRST_NS + index * STEP_NS for index in range(8)]

@@ -14,7 +14,7 @@ pytest.importorskip('rclpy')
 
 from action_msgs.msg import GoalStatus
 from lifecycle_msgs.msg import Transition
-from nodes.node_stage import Stage, openings
+from nodes.node_stage import UP, Stage, openings
 from osmabench_ros.action import Evaluate
 from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo
 from rclpy.action import ActionClient
@@ -34,7 +34,7 @@ DONE_S = 40.0
 
 
 class PatientSuite:
-    """Takes as long as the test wants, and tells how far it is."""
+    """Takes as long as the test wants, and reports progress."""
 
     name = 'patient'
 
@@ -96,10 +96,8 @@ class Evaluation:
         stage.spin_until(lambda: stage.node.count_subscribers(topics.EVALUATION) > 0)
 
     def tell_run(self, run_id: str = '') -> None:
-        info = RunInfo(
-            dataset='test', scene='room', seed=4, condition='camera', mapper='m', simulator='s'
-        )
-        info.run_id = run_id
+        parts = {'dataset': 'test', 'scene': 'room', 'condition': 'camera'}
+        info = RunInfo(run_id=run_id, seed=4, mapper='m', simulator='s', **parts)
         self.stage.speak(RunInfo, topics.RUN_INFO, latched_profile()).publish(info)
 
     def tell_map(self, stamp_s: int = 77) -> None:
@@ -116,7 +114,7 @@ class Evaluation:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> PatientSuite:
-    """Two suites of the test's own beside the installed ones."""
+    """Two suites of this test in addition to the installed ones."""
     suite = PatientSuite()
     own = {'patient': suite, 'failing': FailingSuite()}
 
@@ -230,9 +228,8 @@ def test_a_goal_gets_feedback_and_a_report_of_its_own(evaluator, patient):
     patient.may_end.set()
     status, result = goal.end()
     assert (status, result.error_code) == (GoalStatus.STATUS_SUCCEEDED, Evaluate.Result.ERROR_NONE)
-    assert [(item.suite, item.metric, item.value) for item in result.report.metrics] == [
-        ('patient', 'patience', 1.0)
-    ]
+    [item] = result.report.metrics
+    assert (item.suite, item.metric, item.value) == ('patient', 'patience', 1.0)
     assert result.report.run_id == 'test.room.camera.m.s.4'
     assert result.report.header.stamp.sec == 77
     assert result.report.report_uri == (run.out / 'evaluations/0001/report.json').as_uri()
@@ -262,10 +259,8 @@ def test_a_cancelled_goal_leaves_nothing_and_the_next_one_works(evaluator, patie
     run.stage.spin_until(lambda: patient.runs == 1)
     goal.cancel()
     status, result = goal.end()
-    assert (status, result.error_code) == (
-        GoalStatus.STATUS_CANCELED,
-        Evaluate.Result.ERROR_CANCELLED,
-    )
+    assert status == GoalStatus.STATUS_CANCELED
+    assert result.error_code == Evaluate.Result.ERROR_CANCELLED
     assert 'was cancelled at "patient' in result.error_msg
     assert {path.name for path in run.out.rglob('*') if path.is_file()} <= {MARKER}
     patient.may_end.set()
@@ -337,8 +332,7 @@ def test_an_inactive_evaluator_takes_no_goal_and_a_cleaned_up_one_answers(evalua
     assert status == GoalStatus.STATUS_ABORTED
     assert result.error_code == Evaluate.Result.ERROR_CANCELLED
     patient.may_end.set()
-    for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
-        run.stage.change(transition)
+    run.stage.change(*UP)
     run.tell_run()
     run.tell_map()
     run.stage.spin_until(lambda: bool(run.reports), DONE_S)

@@ -1,4 +1,4 @@
-"""The evaluator as a process: what a signal in the middle of an evaluation leaves."""
+"""The evaluator as a process: files after a signal in the middle of an evaluation."""
 
 import signal
 import subprocess

@@ -40,7 +40,7 @@ def start(domain: int, node: str, parameters: dict[str, Any]) -> subprocess.Pope
 
 
 def two_objects(frame: Frame) -> Frame:
-    """Return a frame with few objects, whose graph is made quickly."""
+    """Return a frame with few objects, so that its graph is made quickly."""
     halves = np.where(np.arange(frame.intrinsics.width) < 8, 1, 2)
     image = np.broadcast_to(halves, (frame.intrinsics.height, frame.intrinsics.width))
     return replace(frame, semantic=image.astype(np.uint16), instance=image.astype(np.int32))

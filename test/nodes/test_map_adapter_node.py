@@ -52,26 +52,43 @@ class Adapting:
         self.stage = stage
         self.announced = stage.listen(SemanticMapMessage, topics.SEMANTIC_MAP, latched_profile())
         self.chunks = stage.listen(SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, lossless_profile())
-        stage.speak(RunInfo, topics.RUN_INFO, latched_profile()).publish(
-            RunInfo(scene='room', condition='camera')
-        )
-        stage.speak(LabelInfo, topics.LABEL_INFO, latched_profile()).publish(
-            label_set_to_message(LABELS, 0)
-        )
+        info, labels = RunInfo(scene='room', condition='camera'), label_set_to_message(LABELS, 0)
+        stage.speak(RunInfo, topics.RUN_INFO, latched_profile()).publish(info)
+        stage.speak(LabelInfo, topics.LABEL_INFO, latched_profile()).publish(labels)
         self.states = stage.speak(RunState, topics.RUN_STATE, latched_profile())
         stage.spin_until(lambda: stage.node.labels is not None and bool(stage.node.scene))
 
-    def publish_cloud(
-        self, frame: str, shift_m: float = 0.0, *, profile: Any = BEST_EFFORT
-    ) -> Any:
+    def publish_cloud(self, frame: str, shift_m: float = 0.0, publisher: Any = None) -> Any:
         """Publish the room as a stack does; the adapter comes to the publisher by itself."""
-        publisher = self.stage.peer.create_publisher(PointCloud2, TOPIC, BEST_EFFORT)
-        dense = labelled_map().dense
+        if publisher is None:
+            publisher = self.stage.peer.create_publisher(PointCloud2, TOPIC, BEST_EFFORT)
+            self.stage.spin_until(lambda: publisher.get_subscription_count() > 0)
+        dense, before = labelled_map().dense, self.stage.node.newest
         moved = type(dense)(dense.points + np.float32(shift_m), labels=dense.labels)
-        self.stage.spin_until(lambda: publisher.get_subscription_count() > 0)
         publisher.publish(point_cloud_message(moved, Header(frame_id=frame)))
-        self.stage.spin_until(lambda: self.stage.node.newest is not None)
+        self.stage.spin_until(lambda: self.stage.node.newest is not before)
         return publisher
+
+    def call_finish_map(self) -> Any:
+        """Ask for the end of mapping by the service; return the response."""
+        client = self.stage.peer.create_client(ControlRun, topics.FINISH_MAP)
+        self.stage.spin_until(client.service_is_ready)
+        answer = client.call_async(ControlRun.Request())
+        self.stage.spin_until(answer.done)
+        return answer.result()
+
+    def publish_static_tf(self, child: str, *x_m: float) -> None:
+        """Publish transforms from world to a frame, one after the other."""
+        message_type = interface_class(TF_TYPE)
+        if message_type is None:
+            pytest.skip('tf2_msgs is not installed; source a ROS 2 installation')
+        from geometry_msgs.msg import TransformStamped
+
+        publisher = self.stage.speak(message_type, TF_STATIC, tf_profile(static=True))
+        for x in x_m:
+            edge = TransformStamped(child_frame_id=child)
+            edge.header.frame_id, edge.transform.translation.x = 'world', x
+            publisher.publish(message_type(transforms=[edge]))
 
     def finish(self) -> None:
         self.states.publish(RunState(state=RunState.STATE_FINISHED))
@@ -105,12 +122,9 @@ def adapt(ros_domain: int, tmp_path: Path) -> Iterator[Opening]:
 def test_the_newest_labelled_cloud_is_the_map(adapt):
     adapting = adapt()
     publisher = adapting.publish_cloud('world', 5.0)
-    first = adapting.stage.node.newest
-    dense = labelled_map().dense
-    publisher.publish(point_cloud_message(dense, Header(frame_id='world')))
-    adapting.stage.spin_until(lambda: adapting.stage.node.newest is not first)
+    adapting.publish_cloud('world', publisher=publisher)
     adapting.finish()
-    made = adapting.result()
+    made, dense = adapting.result(), labelled_map().dense
     np.testing.assert_allclose(made.dense.points, dense.points, atol=1e-6)
     np.testing.assert_array_equal(made.dense.labels, dense.labels)
     assert made.label_set.sha256 == LABELS.sha256
@@ -130,29 +144,14 @@ def test_nothing_is_published_before_the_run_is_over(adapt):
 def test_without_a_bridge_a_service_ends_the_mapping(adapt):
     adapting = adapt()
     adapting.publish_cloud('world')
-    client = adapting.stage.peer.create_client(ControlRun, topics.FINISH_MAP)
-    adapting.stage.spin_until(client.service_is_ready)
-    answer = client.call_async(ControlRun.Request())
-    adapting.stage.spin_until(answer.done)
-    assert answer.result().error_code == ControlRun.Response.ERROR_NONE
+    assert adapting.call_finish_map().error_code == ControlRun.Response.ERROR_NONE
     assert adapting.result().dense is not None
-    again = client.call_async(ControlRun.Request())
-    adapting.stage.spin_until(again.done)
-    assert again.result().error_code == ControlRun.Response.ERROR_WRONG_STATE
+    assert adapting.call_finish_map().error_code == ControlRun.Response.ERROR_WRONG_STATE
 
 
 def test_a_map_in_the_frame_of_the_stack_is_moved_as_tf_says(adapt):
-    message_type = interface_class(TF_TYPE)
-    if message_type is None:
-        pytest.skip('tf2_msgs is not installed; source a ROS 2 installation')
-    from geometry_msgs.msg import TransformStamped
-
     adapting = adapt()
-    moved = TransformStamped(child_frame_id='map')
-    moved.header.frame_id = 'world'
-    moved.transform.translation.x = 2.0
-    transforms = adapting.stage.speak(message_type, TF_STATIC, tf_profile(static=True))
-    transforms.publish(message_type(transforms=[moved]))
+    adapting.publish_static_tf('map', 2.0)
     adapting.publish_cloud('map')
     adapting.finish()
     made = adapting.result()
@@ -178,15 +177,7 @@ def test_a_frame_that_tf_does_not_know_is_told_while_the_stack_still_maps(adapt,
     adapting.stage.spin_until(lambda: any(reported in item.status[0].message for item in heard))
     assert adapting.announced == []
     assert capfd.readouterr().err.count(reported) == 1
-    message_type = interface_class(TF_TYPE)
-    if message_type is None:
-        pytest.skip('tf2_msgs is not installed; source a ROS 2 installation for the rest')
-    from geometry_msgs.msg import TransformStamped
-
-    edge = TransformStamped(child_frame_id='odom')
-    edge.header.frame_id = 'world'
-    speaker = adapting.stage.speak(message_type, TF_STATIC, tf_profile(static=True))
-    speaker.publish(message_type(transforms=[edge]))
+    adapting.publish_static_tf('odom', 0.0)
     adapting.stage.spin_until(lambda: reported not in heard[-1].status[0].message)
     adapting.finish()
     assert adapting.result().header.frame_id == 'world'
@@ -244,9 +235,8 @@ def test_a_stack_that_cannot_finish_is_quoted(adapt, capsys):
 
 
 def test_a_topic_and_a_file_are_one_too_many(ros_domain, tmp_path, capsys):
-    with on_stage(
-        MapAdapterNode, tmp_path, ros_domain, map_topic=TOPIC, map_file='/x', importer='pointcloud'
-    ) as stage:
+    values = {'map_topic': TOPIC, 'map_file': '/x', 'importer': 'pointcloud'}
+    with on_stage(MapAdapterNode, tmp_path, ros_domain, **values) as stage:
         assert stage.node.exit_code == 2
     assert 'set one of the parameters "map_topic" and "map_file"' in capsys.readouterr().err
 
@@ -263,12 +253,9 @@ def test_a_request_that_is_no_mapping_is_refused_before_the_run(ros_domain, tmp_
 
 def test_the_caller_that_ends_the_mapping_learns_why_the_stack_cannot_be_asked(adapt, capsys):
     adapting = adapt(finish_service='/stack/save', finish_type='stack_msgs/srv/Save')
-    client = adapting.stage.peer.create_client(ControlRun, topics.FINISH_MAP)
-    adapting.stage.spin_until(client.service_is_ready)
-    answer = client.call_async(ControlRun.Request())
-    adapting.stage.spin_until(answer.done)
-    assert answer.result().error_code == ControlRun.Response.ERROR_FAILED
-    assert 'stack_msgs/srv/Save, which is not installed' in answer.result().error_msg
+    answer = adapting.call_finish_map()
+    assert answer.error_code == ControlRun.Response.ERROR_FAILED
+    assert 'stack_msgs/srv/Save, which is not installed' in answer.error_msg
     assert 'which is not installed' in adapting.failure(capsys, exit_code=3)
 
 
@@ -281,31 +268,20 @@ def test_after_a_reset_the_stack_is_asked_for_another_map(adapt):
     adapting.stage.spin_until(lambda: adapting.stage.node.newest is None)
     adapting.announced.clear()
     adapting.chunks.clear()
-    dense = labelled_map().dense
-    moved = type(dense)(dense.points + np.float32(3.0), labels=dense.labels)
-    publisher.publish(point_cloud_message(moved, Header(frame_id='world')))
-    adapting.stage.spin_until(lambda: adapting.stage.node.newest is not None)
+    adapting.publish_cloud('world', 3.0, publisher)
     adapting.finish()
-    np.testing.assert_allclose(adapting.result().dense.points, moved.points, atol=1e-6)
+    moved = labelled_map().dense.points + np.float32(3.0)
+    np.testing.assert_allclose(adapting.result().dense.points, moved, atol=1e-6)
 
 
 def test_static_transforms_that_are_said_again_and_again_take_no_memory(adapt):
-    message_type = interface_class(TF_TYPE)
-    if message_type is None:
-        pytest.skip('tf2_msgs is not installed; source a ROS 2 installation')
-    from geometry_msgs.msg import TransformStamped
-
     adapting = adapt()
     history = adapting.stage.node.frame.transforms
-    publisher = adapting.stage.speak(message_type, TF_STATIC, tf_profile(static=True))
-    for place in range(5):
-        moved = TransformStamped(child_frame_id='map')
-        moved.header.frame_id = 'world'
-        moved.transform.translation.x = float(place)
-        publisher.publish(message_type(transforms=[moved]))
-    adapting.stage.spin_until(
-        lambda: (
-            (pose := history.look_up('world', 'map', 0)) is not None and pose.translation[0] == 4.0
-        )
-    )
+    adapting.publish_static_tf('map', *map(float, range(5)))
+
+    def is_last() -> bool:
+        pose = history.look_up('world', 'map', 0)
+        return pose is not None and pose.translation[0] == 4.0
+
+    adapting.stage.spin_until(is_last)
     assert len(history.static) == 1

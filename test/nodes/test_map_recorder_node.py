@@ -1,4 +1,4 @@
-"""The recorder over DDS: what it writes, and what it refuses with a reason."""
+"""The recorder over DDS: maps that it writes, and maps that it refuses with a reason."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,8 +14,7 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
 from geometry_msgs.msg import PoseStamped
-from lifecycle_msgs.msg import Transition
-from nodes.node_stage import Stage, on_stage, openings
+from nodes.node_stage import DOWN, UP, Stage, on_stage, openings
 from osmabench_ros.msg import FrameAck, LabelInfo, RecordedMap, RunInfo, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from rclpy.node import Node
@@ -169,12 +168,8 @@ def without_frame(message: SemanticMapMessage) -> None:
 
 def wrong_frame() -> Messages:
     source = labelled_map()
-    elsewhere = replace(
-        source,
-        header=replace(source.header, frame_id='odom'),
-        graph=replace(source.graph, frame_id='odom'),
-    )
-    return map_to_messages(elsewhere, 'mapper', is_final=True)
+    parts = {name: replace(getattr(source, name), frame_id='odom') for name in ('header', 'graph')}
+    return map_to_messages(replace(source, **parts), 'mapper', is_final=True)
 
 
 def noise() -> Messages:
@@ -186,9 +181,9 @@ def noise() -> Messages:
 
 
 def changed_chunk(change: Callable[[SemanticMapChunk], None]) -> Messages:
-    announcement, [chunk] = whole_map()
-    change(chunk)
-    return announcement, [chunk]
+    announcement, chunks = whole_map()
+    change(chunks[0])
+    return announcement, chunks
 
 
 @pytest.mark.parametrize(
@@ -372,13 +367,7 @@ def test_a_second_round_records_beside_the_first(record):
     recording = record()
     recording.send(graph_alone_open_vocabulary())
     recording.stage.spin_until(lambda: len(recording.recorded) == 1)
-    for transition in (
-        Transition.TRANSITION_DEACTIVATE,
-        Transition.TRANSITION_CLEANUP,
-        Transition.TRANSITION_CONFIGURE,
-        Transition.TRANSITION_ACTIVATE,
-    ):
-        recording.stage.change(transition)
+    recording.stage.change(*DOWN, *UP)
     # The publisher of the first round is still there, so its latched map comes again.
     recording.stage.spin_until(lambda: len(recording.recorded) == 2)
     assert recording.recorded[1].uri == (recording.folder / 'map_2').as_uri()

@@ -14,8 +14,7 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
 from geometry_msgs.msg import PoseStamped
-from lifecycle_msgs.msg import Transition
-from nodes.node_stage import Stage, openings
+from nodes.node_stage import DOWN, UP, Stage, openings
 from osmabench_ros.msg import FrameAck, LabelInfo, RunState, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from sensor_msgs.msg import CameraInfo, Image
@@ -37,13 +36,9 @@ FRAMES = [replace(frame, instance=(frame.instance % 5).astype(np.int32)) for fra
 """With few objects, so that mapping is quick."""
 
 STREAMS = (
-    (Image, topics.COLOR),
-    (Image, topics.DEPTH),
-    (Image, topics.SEMANTIC),
-    (Image, topics.INSTANCE),
-    (CameraInfo, topics.COLOR_INFO),
-    (PoseStamped, topics.CAMERA_POSE),
-)
+    topics.COLOR, topics.DEPTH, topics.SEMANTIC, topics.INSTANCE, topics.COLOR_INFO,
+    topics.CAMERA_POSE,
+)  # fmt: skip
 Opening = Callable[..., 'Mapping']
 
 
@@ -58,11 +53,11 @@ class Mapping:
         self.chunks = stage.listen(SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, lossless_profile())
         self.labels = stage.peer.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
         self.state = stage.peer.create_publisher(RunState, topics.RUN_STATE, latched_profile())
-        stage.spin_until(lambda: all(self.heard(topic) for _, topic in STREAMS))
+        stage.spin_until(self.is_subscribed)
         stage.spin_until(self.answers)
 
-    def heard(self, topic: str) -> bool:
-        return self.stage.peer.count_subscribers(topic) > 0
+    def is_subscribed(self) -> bool:
+        return all(self.stage.peer.count_subscribers(topic) for topic in STREAMS)
 
     def answers(self) -> bool:
         node = self.stage.node
@@ -76,19 +71,13 @@ class Mapping:
         self.state.publish(RunState(state=state, frames_published=len(FRAMES)))
 
     def map_of(self, announcement: SemanticMapMessage) -> SemanticMap:
-        self.stage.spin_until(
-            lambda: (
-                sum(chunk.digest == announcement.digest for chunk in self.chunks)
-                >= announcement.chunk_count
-            )
-        )
+        def chunks() -> list[SemanticMapChunk]:
+            return [chunk for chunk in self.chunks if chunk.digest == announcement.digest]
+
+        self.stage.spin_until(lambda: len(chunks()) >= announcement.chunk_count)
         assembler = MapAssembler()
         assembler.announce(announcement)
-        complete = [
-            done
-            for chunk in self.chunks
-            if chunk.digest == announcement.digest and (done := assembler.add(chunk))
-        ]
+        complete = [done for chunk in chunks() if (done := assembler.add(chunk))]
         return unpack_map(complete[0][1])
 
 
@@ -153,15 +142,9 @@ def test_a_second_round_maps_anew(mapping):
     run.tell_state(RunState.STATE_FINISHED)
     run.stage.spin_until(lambda: len(run.announced) == 1)
     run.tell_state(RunState.STATE_RUNNING)
-    for transition in (
-        Transition.TRANSITION_DEACTIVATE,
-        Transition.TRANSITION_CLEANUP,
-        Transition.TRANSITION_CONFIGURE,
-        Transition.TRANSITION_ACTIVATE,
-    ):
-        run.stage.change(transition)
+    run.stage.change(*DOWN, *UP)
     node = run.stage.node
-    run.stage.spin_until(lambda: all(run.heard(topic) for _, topic in STREAMS))
+    run.stage.spin_until(run.is_subscribed)
     run.stage.spin_until(run.answers)
     run.stage.spin_until(lambda: node.participant.method is not None and node.participant.running)
     run.acks.clear()
@@ -179,48 +162,36 @@ def test_silence_while_the_run_goes_on_is_stale(mapping, monkeypatch):
     run.stage.spin_until(lambda: run.stage.node.health().level is Level.STALE)
 
 
-def wrong_pose_frame(run: Mapping) -> None:
+STAMP = stamp_to_message(FRAMES[0].stamp_ns)
+
+
+def pose(frame_id: str, x: float = 0.0) -> PoseStamped:
     message = PoseStamped()
-    message.header.stamp = stamp_to_message(FRAMES[0].stamp_ns)
-    message.header.frame_id = 'odom'
-    message.pose.orientation.w = 1.0
-    replace_message(run, topics.CAMERA_POSE, message)
+    message.header.stamp, message.header.frame_id = STAMP, frame_id
+    message.pose.position.x, message.pose.orientation.w = x, 1.0
+    return message
 
 
-def nan_pose(run: Mapping) -> None:
-    message = PoseStamped()
-    message.header.stamp = stamp_to_message(FRAMES[0].stamp_ns)
-    message.header.frame_id = 'world'
-    message.pose.position.x = float('nan')
-    message.pose.orientation.w = 1.0
-    replace_message(run, topics.CAMERA_POSE, message)
+def image(pixels: np.ndarray, encoding: str) -> Image:
+    return image_to_message(pixels, encoding, STAMP, topics.CAMERA_FRAME)
 
 
-def wrong_encoding(run: Mapping) -> None:
-    color = np.zeros((12, 16, 3), np.uint8)
-    stamp = stamp_to_message(FRAMES[0].stamp_ns)
-    message = image_to_message(color, 'rgb8', stamp, topics.CAMERA_FRAME)
+def wrong_encoding() -> Image:
+    message = image(np.zeros((12, 16, 3), np.uint8), 'rgb8')
     message.encoding = 'yuv422'
-    replace_message(run, topics.COLOR, message)
+    return message
 
 
-def cut_image(run: Mapping) -> None:
-    stamp = stamp_to_message(FRAMES[0].stamp_ns)
-    message = image_to_message(FRAMES[0].depth_m, '32FC1', stamp, topics.CAMERA_FRAME)
+def cut_image() -> Image:
+    message = image(FRAMES[0].depth_m, '32FC1')
     message.data = message.data[:100]
-    replace_message(run, topics.DEPTH, message)
+    return message
 
 
-def other_size(run: Mapping) -> None:
-    stamp = stamp_to_message(FRAMES[0].stamp_ns)
-    message = image_to_message(np.ones((5, 7), np.float32), '32FC1', stamp, topics.CAMERA_FRAME)
-    replace_message(run, topics.DEPTH, message)
-
-
-def without_focal_length(run: Mapping) -> None:
+def without_focal_length() -> CameraInfo:
     message = CameraInfo(width=16, height=12)
-    message.header.stamp = stamp_to_message(FRAMES[0].stamp_ns)
-    replace_message(run, topics.COLOR_INFO, message)
+    message.header.stamp = STAMP
+    return message
 
 
 def replace_message(run: Mapping, topic: str, message: Any) -> None:
@@ -241,20 +212,22 @@ def replace_message(run: Mapping, topic: str, message: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ('fault', 'words'),
+    ('topic', 'message', 'words'),
     [
-        (wrong_pose_frame, '"ground_truth/camera_pose": frame_id is "odom", must be "world"'),
-        (nan_pose, '"ground_truth/camera_pose"'),
-        (wrong_encoding, 'topic "camera/color/image_raw": encoding "yuv422"'),
-        (cut_image, 'topic "camera/depth/image_rect"'),
-        (other_size, 'camera'),
-        (without_focal_length, 'topic "camera/color/camera_info"'),
+        (topics.CAMERA_POSE, pose('odom'),
+         '"ground_truth/camera_pose": frame_id is "odom", must be "world"'),
+        (topics.CAMERA_POSE, pose('world', float('nan')), '"ground_truth/camera_pose"'),
+        (topics.COLOR, wrong_encoding(), 'topic "camera/color/image_raw": encoding "yuv422"'),
+        (topics.DEPTH, cut_image(), 'topic "camera/depth/image_rect"'),
+        (topics.DEPTH, image(np.ones((5, 7), np.float32), '32FC1'), 'camera'),
+        (topics.COLOR_INFO, without_focal_length(), 'topic "camera/color/camera_info"'),
     ],
-)
-def test_a_camera_that_breaks_the_contract_is_told(fault, words, mapping, capsys):
+    ids=range(6),
+)  # fmt: skip
+def test_a_camera_that_breaks_the_contract_is_told(topic, message, words, mapping, capsys):
     run = mapping()
     run.tell_labels()
-    fault(run)
+    replace_message(run, topic, message)
     run.stage.spin_until(lambda: run.stage.node.exit_code is not None)
     assert run.stage.node.exit_code == 1
     assert words in capsys.readouterr().err

@@ -55,10 +55,10 @@ OF_STACK = ('first_map', 'second_map')
 
 @dataclass(frozen=True)
 class Case:
-    """A node, two plans for it, and what it shows by which it works."""
+    """A node, two plans for it, and the values by which it shows the plan."""
 
     factory: Callable[[], BenchmarkNode[Any]]
-    plans: tuple[BaseModel, BaseModel]
+    plans: list[BaseModel]
     shown: Callable[[Any, Stage], object]
     values: tuple[object, object]
 
@@ -72,32 +72,23 @@ def bag_player(folder: Path) -> Case:
 
     bags = [write_bag(folder / str(n), StoragePlugin.MCAP, count=n) for n in (3, 5)]
     plans = [PlaybackSettings(bag=bag, delay_s=1000.0) for bag in bags]
-    return Case(
-        BagPlayerNode, tuple(plans), lambda node, _: node.state_message().frames_total, (6, 10)
-    )
+    return Case(BagPlayerNode, plans, lambda node, _: node.state_message().frames_total, (6, 10))
 
 
 def bag_recorder(folder: Path) -> Case:
     folders = folder / 'first', folder / 'second'
     plans = [RecordingSettings(bag_directory=item) for item in folders]
-    return Case(
-        BagRecorderNode,
-        tuple(plans),
-        lambda *_: tuple(item.exists() for item in folders),
-        ((True, False), (True, True)),
-    )
+    values = (True, False), (True, True)
+    return Case(BagRecorderNode, plans, lambda *_: tuple(x.exists() for x in folders), values)
 
 
 def evaluator(folder: Path) -> Case:
+    truth = {'ground_truth_directory': folder / 'truth'}
     plans = [
-        EvaluatorSettings(
-            ground_truth_directory=folder / 'truth',
-            output_directory=folder / str(last),
-            exit_when_done=last,
-        )
+        EvaluatorSettings(output_directory=folder / str(last), exit_when_done=last, **truth)
         for last in (True, False)
     ]
-    return Case(EvaluatorNode, tuple(plans), lambda node, _: node.owes_result(), (True, False))
+    return Case(EvaluatorNode, plans, lambda node, _: node.owes_result(), (True, False))
 
 
 def map_adapter(_folder: Path) -> Case:
@@ -106,7 +97,7 @@ def map_adapter(_folder: Path) -> Case:
     def heard(_: Any, stage: Stage) -> list[str]:
         return [topic for topic in OF_STACK if stage.peer.count_subscribers(topic)]
 
-    return Case(MapAdapterNode, tuple(plans), heard, ([OF_STACK[0]], [OF_STACK[1]]))
+    return Case(MapAdapterNode, plans, heard, ([OF_STACK[0]], [OF_STACK[1]]))
 
 
 def map_recorder(folder: Path) -> Case:
@@ -115,22 +106,19 @@ def map_recorder(folder: Path) -> Case:
         for n, frames in enumerate((None, folder / 'frames'))
     ]
     return Case(
-        MapRecorderNode,
-        tuple(plans),
-        lambda node, _: topics.COLOR in topics_of(node),
-        (False, True),
+        MapRecorderNode, plans, lambda node, _: topics.COLOR in topics_of(node), (False, True)
     )
 
 
 def map_viewer(_folder: Path) -> Case:
     plans = [MapViewerSettings(max_points=count) for count in (1, 2)]
-    return Case(MapViewerNode, tuple(plans), lambda node, _: node.settings.max_points, (1, 2))
+    return Case(MapViewerNode, plans, lambda node, _: node.settings.max_points, (1, 2))
 
 
 def mapper(_folder: Path) -> Case:
     plans = [MapperSettings(mapper=name) for name in ('oracle', 'tsdf')]
     return Case(
-        MapperNode, tuple(plans), lambda node, _: topics.SEMANTIC in topics_of(node), (True, False)
+        MapperNode, plans, lambda node, _: topics.SEMANTIC in topics_of(node), (True, False)
     )
 
 
@@ -141,27 +129,18 @@ def simulator_bridge(folder: Path) -> Case:
         for n in (4, 2)
     ]
     return Case(
-        SimulatorBridgeNode,
-        tuple(plans),
-        lambda node, _: node.state_message().frames_total,
-        (4, 2),
+        SimulatorBridgeNode, plans, lambda node, _: node.state_message().frames_total, (4, 2)
     )
 
 
 CASES = (
-    bag_player,
-    bag_recorder,
-    evaluator,
-    map_adapter,
-    map_recorder,
-    map_viewer,
-    mapper,
+    bag_player, bag_recorder, evaluator, map_adapter, map_recorder, map_viewer, mapper,
     simulator_bridge,
-)
+)  # fmt: skip
 
 
 class Manager:
-    """What a lifecycle manager asks of a node, over its services."""
+    """The requests of a lifecycle manager to a node, over its services."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage, self._name = stage, stage.node.get_name()

@@ -1,4 +1,4 @@
-"""TF of the bridge beside other authorities, over DDS."""
+"""TF of the bridge and of other authorities, over DDS."""
 
 from collections.abc import Iterator
 from pathlib import Path

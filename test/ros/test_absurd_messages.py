@@ -55,7 +55,7 @@ def parts() -> dict[str, Any]:
 
 
 def absurd() -> Iterator[tuple[str, str, Any]]:
-    """Yield topic, place in its message, and what is to be there."""
+    """Yield topic, place in its message, and the value to put there."""
     for topic in IMAGES:
         yield from ((topic, name, value) for name in ('width', 'step') for value in (0, *HUGE))
         yield from ((topic, 'encoding', 'x' * 10**5), (topic, 'data', b'x' * 1000))

@@ -2,7 +2,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.world.frames import FRAMES, INFO, LABELS
+from support.world.frames import FRAMES, INFO, LABELS, write_frames
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
@@ -19,16 +19,10 @@ def values(**changes: Any) -> BridgeSettings:
     return with_settings(BridgeSettings(), changes, 'parameter ')
 
 
-def written(writer: Any) -> None:
-    for frame in FRAMES:
-        writer.write(frame)
-    writer.close()
-
-
 def test_folders_and_bags_are_played_as_they_say(tmp_path: Path) -> None:
-    written(FolderWriter(tmp_path / 'folder', OSMA, INFO))
+    write_frames(FolderWriter(tmp_path / 'folder', OSMA, INFO))
     pytest.importorskip('rosbags')
-    written(BagWriter(tmp_path / 'bag', INFO))
+    write_frames(BagWriter(tmp_path / 'bag', INFO))
     for name in ('folder', 'bag'):
         source = open_source(values(sequence=str(tmp_path / name)))
         assert (source.dataset, source.scene, source.condition) == ('small', 'room', 'camera')
@@ -39,7 +33,7 @@ def test_folders_and_bags_are_played_as_they_say(tmp_path: Path) -> None:
 
 
 def test_a_sequence_of_somebody_else_gets_its_name_from_its_folder(tmp_path: Path) -> None:
-    written(FolderWriter(tmp_path / 'kitchen', OSMA, SequenceInfo(label_set=LABELS)))
+    write_frames(FolderWriter(tmp_path / 'kitchen', OSMA, SequenceInfo(label_set=LABELS)))
     source = open_source(values(sequence=str(tmp_path / 'kitchen'), condition='dynamic'))
     assert (source.dataset, source.scene) == ('sequences', 'kitchen')
     assert source.condition == 'dynamic'
@@ -47,14 +41,14 @@ def test_a_sequence_of_somebody_else_gets_its_name_from_its_folder(tmp_path: Pat
 
 @pytest.mark.parametrize('changes', [{'scene_name': 'x'}, {'path_file': 'x'}, {'goals': 6}])
 def test_what_describes_a_simulation_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
-    written(FolderWriter(tmp_path / 'room', OSMA, INFO))
+    write_frames(FolderWriter(tmp_path / 'room', OSMA, INFO))
     [name] = changes
     with pytest.raises(ConfigError, match=f'"{name}" describes a simulation'):
         open_source(values(sequence=str(tmp_path / 'room'), **changes))
 
 
 def test_the_condition_is_the_recorded_one(tmp_path: Path) -> None:
-    written(FolderWriter(tmp_path / 'room', OSMA, INFO))
+    write_frames(FolderWriter(tmp_path / 'room', OSMA, INFO))
     open_source(values(sequence=str(tmp_path / 'room'), condition='camera'))
     with pytest.raises(ConfigError, match='was recorded under "camera"'):
         open_source(values(sequence=str(tmp_path / 'room'), condition='dynamic'))
@@ -62,7 +56,7 @@ def test_the_condition_is_the_recorded_one(tmp_path: Path) -> None:
 
 def test_topics_of_a_bag_need_the_bag(tmp_path: Path) -> None:
     pytest.importorskip('rosbags')
-    written(BagWriter(tmp_path / 'bag', INFO))
+    write_frames(BagWriter(tmp_path / 'bag', INFO))
     bag = str(tmp_path / 'bag')
     with pytest.raises(OsmabenchError, match='has no message on /rgb'):
         open_source(values(sequence=bag, sequence_topics='{color: /rgb}'))

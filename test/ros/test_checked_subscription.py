@@ -51,7 +51,7 @@ def test_a_message_that_is_cut_off_or_lies_is_refused(data: bytes) -> None:
 
 
 class Careful(Node):
-    """Remembers what it received and what was refused, as BenchmarkNode's guard does."""
+    """Remembers received and refused messages, as BenchmarkNode's guard does."""
 
     def __init__(self, context: Any) -> None:
         super().__init__('careful', context=context)

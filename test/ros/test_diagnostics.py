@@ -1,4 +1,4 @@
-"""Nodes tell how they are, in every state of their lifecycle, whatever the simulated time."""
+"""Nodes report their health in every state of their lifecycle, whatever the simulated time."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A player on a clock of its own: pacing, steps, restart, accounts."""
+"""A player with a clock of the test: pacing, steps, restart, accounts."""
 
 from dataclasses import dataclass, field
 
@@ -105,7 +105,7 @@ def test_who_hangs_is_named():
 def test_an_hour_in_which_the_player_was_stopped_delays_no_participant():
     stage = Stage(lockstep=True)
     stage.tick()
-    # Timers come before messages: it looks at the clock before it hears what lies there.
+    # Timers come before messages: it looks at the clock before it takes waiting messages.
     stage.tick(3600.0)
     stage.acknowledge(0)
     stage.tick()

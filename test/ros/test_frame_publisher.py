@@ -1,4 +1,4 @@
-"""What the bridge publishes of a frame, to whom, over DDS."""
+"""The messages of a frame that the bridge publishes, and their receivers, over DDS."""
 
 from typing import Any
 

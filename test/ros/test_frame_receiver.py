@@ -1,4 +1,4 @@
-"""What a frame receiver makes of cameras, and keeps of frames that never become complete."""
+"""Cameras of a frame receiver, and its memory of frames that never become complete."""
 
 import numpy as np
 import pytest

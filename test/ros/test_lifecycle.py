@@ -37,13 +37,13 @@ ROUND = (
 
 
 class Voice(Strict):
-    """What the parrot may be set to."""
+    """The settings of the parrot."""
 
     voice: str = setting('shrill', 'How it speaks.')
 
 
 class Parrot(BenchmarkNode[Voice]):
-    """Says again what it hears."""
+    """Repeats every message."""
 
     def __init__(self, name: str = 'parrot') -> None:
         super().__init__(name, Voice)
@@ -77,7 +77,7 @@ class Parrot(BenchmarkNode[Voice]):
 
 
 class World(Spinner):
-    """A parrot, somebody who talks to it, and a manager."""
+    """A parrot, a node that talks to it, and a manager."""
 
     def __init__(self) -> None:
         self.parrot = Parrot()
@@ -116,7 +116,7 @@ def world(ros_domain: int) -> Iterator[World]:
 
 
 def test_all_nodes_are_matched_at_once_and_once(world, monkeypatch):
-    """DDS matches each anew, and nodes that are matched one after another wait for it in turn."""
+    """DDS matches each again, and nodes that are matched one after another wait for it in turn."""
     made, asked = [], []
 
     class Noted(MatchedClient):

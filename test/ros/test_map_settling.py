@@ -1,4 +1,4 @@
-"""When a foreign map counts as finished, without ROS."""
+"""When a third-party map counts as finished, without ROS."""
 
 from osmabench_ros.nodes.map_adapter_node import MOST_PATIENCE_S, MapSettling, SettlingOutcome
 
@@ -6,7 +6,7 @@ FRAMES = 4
 
 
 def settling(*, settle_s: float = 1.0, timeout_s: float = 100.0) -> MapSettling:
-    """Return one that has heard of frames 0, 10, 20, 30 at as many seconds."""
+    """Return one that received frames 0, 10, 20, 30 at as many seconds."""
     made = MapSettling(settle_s, timeout_s)
     for index in range(FRAMES):
         made.frame(10 * index, 10.0 * index)

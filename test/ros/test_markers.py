@@ -48,10 +48,8 @@ def graph() -> SceneGraph:
             SceneNode(12, labels=(ScoredLabel('nowhere'),)),
         ),
         (
-            SceneEdge(9, 7, 'on', score=0.5),
-            SceneEdge(9, 4, 'part of'),
-            SceneEdge(7, 4, 'part of'),
-            SceneEdge(12, 4, 'part of'),
+            SceneEdge(9, 7, 'on', score=0.5), SceneEdge(9, 4, 'part of'),
+            SceneEdge(7, 4, 'part of'), SceneEdge(12, 4, 'part of'),
         ),
     )  # fmt: skip
 
@@ -116,9 +114,8 @@ def test_what_markers_can_tell_survives_them() -> None:
     }  # fmt: skip
     assert again.by_id[7].class_id == 2
     original = graph().by_id[7].oriented_box
-    np.testing.assert_allclose(
-        again.by_id[7].oriented_box.pose.matrix, original.pose.matrix, atol=1e-12
-    )
+    found = again.by_id[7].oriented_box.pose.matrix
+    np.testing.assert_allclose(found, original.pose.matrix, atol=1e-12)
     np.testing.assert_allclose(again.by_id[9].box.minimum, [1, 1, 1])
     triples = {(edge.source, edge.type, edge.target) for edge in again.edges}
     assert triples == {(9, 'on', 7), (9, 'part of', 4), (7, 'part of', 4)}
@@ -137,10 +134,8 @@ def test_later_markers_replace_and_delete_earlier_ones() -> None:
 def test_ids_that_repeat_over_namespaces_are_renumbered() -> None:
     cubes = [Marker(ns=name, id=0, type=Marker.CUBE) for name in ('chairs', 'tables')]
     found = convert_markers(cubes, 't')
-    assert [(node.id, node.source_id) for node in found.nodes] == [
-        (1, 'chairs/0'),
-        (2, 'tables/0'),
-    ]
+    ids = [(node.id, node.source_id) for node in found.nodes]
+    assert ids == [(1, 'chairs/0'), (2, 'tables/0')]
 
 
 @pytest.mark.parametrize(('field', 'value'), [('position', np.nan), ('scale', -1.0)])
@@ -164,14 +159,9 @@ def test_five_thousand_nodes_stay_small_and_quick() -> None:
     count = 5000
     rng = np.random.default_rng(0)
     lows = rng.uniform(0, 50, (count, 3))
-    nodes = tuple(
-        SceneNode(
-            i + 1,
-            labels=(ScoredLabel('x' * 500),),
-            box=AxisAlignedBox(low, low + rng.uniform(0.1, 1, 3)),
-        )
-        for i, low in enumerate(lows)
-    )
+    boxes = [AxisAlignedBox(low, low + rng.uniform(0.1, 1, 3)) for low in lows]
+    label = (ScoredLabel('x' * 500),)
+    nodes = tuple(SceneNode(i, labels=label, box=box) for i, box in enumerate(boxes, start=1))
     ends = rng.integers(1, count + 1, (60_000, 2))
     edges = tuple(SceneEdge(int(a), int(b), 'near') for a, b in ends)
     start = time.process_time()

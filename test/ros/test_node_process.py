@@ -1,4 +1,4 @@
-"""What a signal makes of a node's process: its exit code, and what it still finishes."""
+"""The end of a node's process by a signal: its exit code, and the work that it finishes."""
 
 import signal
 import subprocess
@@ -82,7 +82,7 @@ raise SystemExit(run_node(Listener, ['--ros-args', '-p', 'autostart:=true']))
 
 
 def test_a_signal_while_a_message_is_made_asks_the_node_to_end(ros_domain):
-    """rclpy's C code makes a SystemError of what the handler raises there."""
+    """rclpy's C code makes a SystemError of the handler's exception there."""
     with process(ros_domain, '-c', STRUCK) as running:
         _, errors = running.communicate(timeout=60)
     assert 'Traceback' not in errors
@@ -111,7 +111,7 @@ raise SystemExit(node_process.run_node(Idle, ['--ros-args', '-p', 'autostart:=tr
 def test_a_signal_ends_the_waiting_for_messages(ros_domain):
     with process(ros_domain, '-c', WAITING) as running:
         read_until(running, 'up')
-        # Until it waits; asleep in DDS it hears a signal only if something wakes it.
+        # Until it waits; asleep in DDS it notices a signal only if something wakes it.
         time.sleep(1.0)
         running.send_signal(signal.SIGINT)
         _, errors = running.communicate(timeout=120)

@@ -23,7 +23,7 @@ class Lens(Strict):
 
 
 class Camera(Strict):
-    """What the node under test is set to."""
+    """The settings of the node under test."""
 
     rate: float = setting(5.0, 'Frames per second.', 0.1, 100.0)
     count: int = setting(3, 'Frames.', 1, 10)

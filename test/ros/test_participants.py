@@ -114,7 +114,7 @@ def wait_for_publishers(node: Node, topic: str, count: int) -> None:
 
 @pytest.fixture
 def apart(ros_domain: int) -> Iterator[Callable[[str], Node]]:
-    """Makes nodes, each in a DDS participant of its own as a process has."""
+    """Makes nodes, each in a separate DDS participant as a process has."""
     made: list[tuple[rclpy.Context, Node]] = []
 
     def node(name: str) -> Node:

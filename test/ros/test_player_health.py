@@ -16,7 +16,7 @@ NAN = float('nan')
 
 @dataclass
 class Figures:
-    """What a player knows of a run."""
+    """The state of a run as a player has it."""
 
     real_time_factor: float = 1.0
     of_participants: list[ParticipantState] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Which edges of TF are ours beside a stack, and which settings contradict each other."""
+"""Which edges of TF are ours next to a stack, and which settings contradict each other."""
 
 import pytest
 

@@ -52,18 +52,14 @@ PUBLISHED = {
 """What a viewer may show, with the profile of the publisher."""
 
 DISPLAYS = {
-    'Image': Image,
-    'Pose': PoseStamped,
-    'Path': PathMessage,
-    'PointCloud2': PointCloud2,
+    'Image': Image, 'Pose': PoseStamped, 'Path': PathMessage, 'PointCloud2': PointCloud2,
     'MarkerArray': MarkerArray,
-}
+}  # fmt: skip
 
 
 def rviz() -> dict[str, Any]:
-    return yaml.safe_load((CONFIG / 'rviz' / 'osmabench.rviz').read_text())[
-        'Visualization Manager'
-    ]
+    text = (CONFIG / 'rviz' / 'osmabench.rviz').read_text()
+    return yaml.safe_load(text)['Visualization Manager']
 
 
 def displays() -> list[dict[str, Any]]:
@@ -76,12 +72,10 @@ def profile(topic: dict[str, Any]) -> QoSProfile:
     def choice(kind: Any, name: str) -> Any:
         return kind[topic[f'{name} Policy'].upper().replace(' ', '_')]
 
-    return QoSProfile(
-        depth=topic['Depth'],
-        history=choice(HistoryPolicy, 'History'),
-        reliability=choice(ReliabilityPolicy, 'Reliability'),
-        durability=choice(DurabilityPolicy, 'Durability'),
-    )
+    kinds = {'history': HistoryPolicy, 'reliability': ReliabilityPolicy,
+             'durability': DurabilityPolicy}  # fmt: skip
+    policies = {name: choice(kind, name.capitalize()) for name, kind in kinds.items()}
+    return QoSProfile(depth=topic['Depth'], **policies)
 
 
 @pytest.mark.parametrize('display', displays(), ids=lambda item: item['Name'])

@@ -1,4 +1,4 @@
-"""Drives as OSMa-Bench's generator does, with Habitat-Sim alone: DATASET SEED GOALS.
+"""Drives as OSMa-Bench's generator does, with only Habitat-Sim: DATASET SEED GOALS.
 
 Prints the poses after each half of an action as [x, y, z, yaw], y up, with the number of the goal.
 """

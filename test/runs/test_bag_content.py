@@ -1,4 +1,4 @@
-"""What bags say beside their maps; maps at a time, from cut bags and from bags of Humble."""
+"""Content of bags apart from maps; maps at a time, from cut bags and from bags of Humble."""
 
 import os
 from pathlib import Path

@@ -20,6 +20,7 @@ from osmabench_ros.runs.evaluate.evaluation import make_suites
 from osmabench_ros.runs.plan import config_digest
 from osmabench_ros.suites.suite import models_asked_by
 
+TWICE = [{'name': name} for name in ('instances', 'map_geometry', 'instances')]
 SMALLEST = {'name': 'small', 'mappers': [{'name': 'oracle'}], 'suites': [{'name': 'map_geometry'}]}
 
 
@@ -41,10 +42,7 @@ def test_what_is_left_out_has_a_default() -> None:
     ('parts', 'message'),
     [
         ({'mapers': []}, r'unknown key "mapers"\. Did you mean "mappers"\?'),
-        (
-            {'suites': [{'name': 'instances'}, {'name': 'map_geometry'}, {'name': 'instances'}]},
-            r'suites: .*suite "instances" is there twice',
-        ),
+        ({'suites': TWICE}, r'suites: .*suite "instances" is there twice'),
         ({'camera': {'widht': 64}}, r'camera: unknown key "widht"\. Did you mean "width"\?'),
         ({'camera': {'hfov_deg': 180}}, r'camera\.hfov_deg: .*less than '),
         ({'camera': {'width': 'wide'}}, r'camera\.width: '),
@@ -110,9 +108,8 @@ def test_another_scene_gives_the_matrix_another_name() -> None:
     config = parsed()
     other = with_scene(config, 'data/house.scene_dataset_config.json', 4)
     assert other.name == 'small_house_4'
-    assert [(item.reference, item.seed) for item in other.scenes] == [
-        ('data/house.scene_dataset_config.json', 4)
-    ]
+    [scene] = other.scenes
+    assert (scene.reference, scene.seed) == ('data/house.scene_dataset_config.json', 4)
     assert with_scene(config, 'apartment', 0) is config
     assert config.name == 'small'
 

@@ -1,4 +1,4 @@
-"""Evaluations tell how far they are, can be stopped anywhere, and leave nothing half-written."""
+"""Evaluations report progress, can be stopped anywhere, and leave nothing half-written."""
 
 import signal
 import subprocess
@@ -37,9 +37,7 @@ def inputs(folder: Path) -> EvaluationInputs:
 
 def test_progress_names_suites_counts_questions_and_never_goes_back(tmp_path):
     reported: list[tuple[str, float]] = []
-    evaluate_run(
-        inputs(tmp_path), SUITES, progress=lambda text, fraction: reported.append((text, fraction))
-    )
+    evaluate_run(inputs(tmp_path), SUITES, progress=lambda *news: reported.append(news))
     texts, fractions = zip(*reported, strict=True)
     assert fractions == tuple(sorted(fractions))
     assert (texts[0], fractions[0]) == ('reading the map', 0.0)

@@ -1,4 +1,4 @@
-"""A run that is done is done as long as nothing that its figures rest on has changed."""
+"""A finished run stays so as long as no input of its metrics has changed."""
 
 import os
 import re

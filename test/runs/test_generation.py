@@ -73,7 +73,7 @@ def test_one_run_gives_the_same_frames_in_every_format(tmp_path):
                 assert one.stamp_ns == two.stamp_ns
                 matrix = two.camera_pose.matrix
                 np.testing.assert_allclose(one.camera_pose.matrix, matrix, atol=1e-9)
-                # A bag keeps what is out of range; in 16 bits it is invalid.
+                # A bag keeps values out of range; in 16 bits they are invalid.
                 depth_m = np.where(np.isinf(two.depth_m), np.nan, two.depth_m)
                 assert np.isfinite(depth_m).mean() > 0.3
                 np.testing.assert_allclose(one.depth_m, depth_m, atol=1e-3)

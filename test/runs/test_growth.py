@@ -1,4 +1,4 @@
-"""What a matrix goes on with when its configuration has changed, and what it refuses."""
+"""Changes of a configuration that a matrix goes on with, and changes that it refuses."""
 
 import json
 from pathlib import Path
@@ -124,22 +124,15 @@ def test_a_suite_with_questions_of_its_own_adds_them_to_the_scene(done):
 
 
 FEWER_QUESTIONS = [{'name': 'map_geometry'}, {'name': 'exact_questions', 'options': {'count': 5}}]
+COARSE = [{'name': 'oracle', 'options': {'voxel_m': 0.1}}]
+QUESTIONS = 'suites.exact_questions: {"answerer": "rule", "count": 20}'
 OF_SETTINGS = [
     ({'camera': {'width': 320}}, 'camera.width: 640 -> 320'),
     ({'trajectory': {'goals': 2}}, 'trajectory.goals: 5 -> 2'),
     ({'evaluation': {'map_every_frames': 3}}, 'evaluation.map_every_frames: 0 -> 3'),
-    (
-        {'mappers': [{'name': 'oracle', 'options': {'voxel_m': 0.1}}]},
-        'mapper.options.voxel_m: absent -> 0.1',
-    ),
-    (
-        {'suites': SUITES[:1]},
-        'suites.exact_questions: {"answerer": "rule", "count": 20} -> absent',
-    ),
-    (
-        {'suites': FEWER_QUESTIONS},
-        'suites.exact_questions: {"answerer": "rule", "count": 20} -> {"count": 5}',
-    ),
+    ({'mappers': COARSE}, 'mapper.options.voxel_m: absent -> 0.1'),
+    ({'suites': SUITES[:1]}, f'{QUESTIONS} -> absent'),
+    ({'suites': FEWER_QUESTIONS}, f'{QUESTIONS} -> {{"count": 5}}'),
 ]
 
 
@@ -200,8 +193,7 @@ def test_of_many_differences_the_first_are_named(done):
 def test_a_run_without_results_may_be_of_anything(done):
     for plan in planned(done):
         plan.map_directory.rmdir()
-    mappers = [{'name': 'oracle', 'options': {'voxel_m': 0.1}}]
-    assert find_growth(planned(done, mappers=mappers), digest_of) == Growth()
+    assert find_growth(planned(done, mappers=COARSE), digest_of) == Growth()
 
 
 def test_results_that_do_not_say_what_they_come_from_are_refused(done):

@@ -83,7 +83,7 @@ def test_the_follower_drives_in_the_actions_of_osma_bench(room: Scene) -> None:
 
 
 def two_islands(folder: Path) -> Path:
-    """Write a data set whose stage is two floors 3 m apart, with a crate on the larger one."""
+    """Write a data set of two floors 3 m apart as its stage, with a crate on the larger one."""
     parts = (
         ((8, 0.1, 8), (0, -0.05, 0)),
         ((3, 2, 0.2), (0.5, 1, 0)),
@@ -114,19 +114,11 @@ def test_drives_of_osma_bench_are_those_of_its_code(tmp_path: Path) -> None:
         load_scene(str(dataset)), planner='osma_bench', goal_points=[], goals=5, max_frames=100_000
     )
     script = Path(__file__).with_name('osma_bench_drive.py')
-    told = subprocess.run(
-        [os.environ[PYTHON_VARIABLE], str(script), str(dataset), '3', '5'],
-        env={'HABITAT_SIM_LOG': 'quiet', 'MAGNUM_LOG': 'quiet'},
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    driven = np.array(json.loads(told.stdout.splitlines()[-1]))
-    places, headings = (
-        turn_from_habitat(driven[:, 1:4]),
-        np.unwrap(driven[:, 4] + np.pi / 2),
-    )
+    command = [os.environ[PYTHON_VARIABLE], str(script), str(dataset), '3', '5']
+    quiet = {'HABITAT_SIM_LOG': 'quiet', 'MAGNUM_LOG': 'quiet'}
+    printed = subprocess.check_output(command, env=quiet, cwd=tmp_path, text=True)
+    driven = np.array(json.loads(printed.splitlines()[-1]))
+    places, headings = turn_from_habitat(driven[:, 1:4]), np.unwrap(driven[:, 4] + np.pi / 2)
     moved = np.linalg.norm(np.diff(np.column_stack([places[:, :2], headings]), axis=0), axis=1)
     kept = np.append(True, moved > 1e-9)
     np.testing.assert_allclose(path.states[:, :2], places[kept, :2], atol=1e-5)

@@ -1,4 +1,4 @@
-"""Whatever stands at whatever place of a configuration: it is accepted, or one ConfigError."""
+"""Any value at any place of a configuration is accepted, or is one ConfigError."""
 
 import copy
 import json
@@ -47,16 +47,13 @@ VALUES: dict[str, Any] = {
 
 def config() -> dict[str, Any]:
     """Return a configuration that names everything there is, with its defaults."""
-    made = MatrixConfig.model_validate(
-        {
-            'name': 'x',
-            'mappers': [{'name': 'oracle', 'options': {'a': 1}}],
-            'suites': [{'name': 'osma_segmentation'}],
-            'requirements': [{'suite': 'osma_segmentation', 'metric': 'miou', 'at_least': 0.1}],
-        }
-    )
-    data: dict[str, Any] = made.model_dump(mode='json')
-    return data
+    parts = {
+        'name': 'x',
+        'mappers': [{'name': 'oracle', 'options': {'a': 1}}],
+        'suites': [{'name': 'osma_segmentation'}],
+        'requirements': [{'suite': 'osma_segmentation', 'metric': 'miou', 'at_least': 0.1}],
+    }
+    return MatrixConfig.model_validate(parts).model_dump(mode='json')
 
 
 def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -77,19 +74,16 @@ def with_value(data: Any, place: tuple[Any, ...], value: Any) -> Any:
 
 
 def outcome(read: Callable[[str], Any], path: Path, data: Any) -> Any:
-    """Return what is read of a file, or its error, which is a line."""
+    """Return the object read from a file, or its error, which is one line."""
     # JSON is YAML, apart from numbers that are none.
-    text = json.dumps(data).replace('NaN', '.nan').replace('Infinity', '.inf')
-    path.write_text(text)
-    found: Any = None
+    path.write_text(json.dumps(data).replace('NaN', '.nan').replace('Infinity', '.inf'))
     try:
-        found = read(str(path))
+        return read(str(path))
     except OsmabenchError as error:
         found = error
-    if isinstance(found, OsmabenchError):
-        assert '\n' not in str(found)
-        assert len(str(found)) < 5000
-        assert path.name in str(found)
+    assert '\n' not in str(found)
+    assert len(str(found)) < 5000
+    assert path.name in str(found)
     return found
 
 
@@ -97,9 +91,8 @@ def outcome(read: Callable[[str], Any], path: Path, data: Any) -> Any:
 def test_any_value_at_any_place_is_accepted_or_one_error(tmp_path, name):
     data, path = config(), tmp_path / 'x.yaml'
     assert isinstance(outcome(load_config, path, data), MatrixConfig)
-    found = [
-        outcome(load_config, path, with_value(data, place, VALUES[name])) for place in places(data)
-    ]
+    changed = (with_value(data, place, VALUES[name]) for place in places(data))
+    found = [outcome(load_config, path, item) for item in changed]
     assert all(isinstance(item, (MatrixConfig, ConfigError)) for item in found)
     assert any(isinstance(item, ConfigError) for item in found)
 

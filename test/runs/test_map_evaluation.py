@@ -73,7 +73,7 @@ def test_openlex3d_gets_the_text_of_the_maps_own_encoder(swapped: bool, tmp_path
 def test_a_map_of_captions_alone_is_scored(tmp_path: Path) -> None:
     report = evaluated(tmp_path, captioned_map(), SuiteConfig(name='osma_segmentation'))
     assert value_of(report, 'macc', 'strict') == value_of(report, 'macc', 'compat') == 1.0
-    # The rankings behind top-k accuracies are those of the nodes.
+    # Top-k accuracies follow the rankings of the nodes.
     assert value_of(report, 'top3_accuracy', 'strict') == 1.0
     encoder = 'all-MiniLM-L6-v2 on captions'
     assert report.encoders == {'labels': encoder, 'node_labels': encoder}

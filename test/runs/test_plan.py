@@ -66,9 +66,8 @@ def test_every_run_has_a_folder_and_runs_of_a_scene_share_one() -> None:
     ],
 )
 def test_runs_of_the_same_name_are_refused(parts: dict) -> None:
-    with pytest.raises(
-        ConfigError, match=r'"own" lists run set\.home\.baseline\.\w+\.opengl\.1 mo'
-    ):
+    reason = r'"own" lists run set\.home\.baseline\.\w+\.opengl\.1 mo'
+    with pytest.raises(ConfigError, match=reason):
         planned(config(**parts))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.libraries import needs
 from support.world.runs import matrix_config
-from support.world.scenes import box_object, room_scene
+from support.world.scenes import divided_room
 
 from osmabench_ros.base.files import read_json, sha256_of
 from osmabench_ros.base.progress import silent
@@ -35,12 +35,6 @@ def configuration(**trajectory: Any) -> MatrixConfig:
         camera={'width': 64, 'height': 48, 'mounting_height_m': 1.2},
         trajectory={'goals': 2, 'frame_rate_hz': 1.0, 'max_frames': 40, **trajectory},
     )
-
-
-def divided_room(_item: SceneConfig) -> Scene:
-    """Every reference leads to a room that a wall with a gap divides."""
-    wall = box_object(8, 'wall', (-0.6, -2.0, 0), (-0.5, 1.0, 2.5))
-    return room_scene(extra=(wall,))
 
 
 def prepared(root: Path, **trajectory: Any) -> Path:

@@ -92,18 +92,12 @@ def test_a_failure_names_requirement_value_and_run() -> None:
 
 
 @pytest.mark.parametrize(
-    'parts',
-    [
-        {'suite': 't'},
-        {'metric': 'k'},
-        {'mode': 'compat'},
-        {'class_name': 'chair'},
-        {'mapper': 'appearance'},
-        {'condition': 'baseline'},
-    ],
-)
-def test_a_requirement_that_nothing_matches_does_not_hold(parts: dict[str, str]) -> None:
-    [sentence] = failures(requirement(**{'at_least': 0.0, **parts}), record(1.0))
+    ('key', 'value'),
+    [('suite', 't'), ('metric', 'k'), ('mode', 'compat'), ('class_name', 'chair'),
+     ('mapper', 'appearance'), ('condition', 'baseline')],
+)  # fmt: skip
+def test_a_requirement_that_nothing_matches_does_not_hold(key, value) -> None:
+    [sentence] = failures(requirement(**{'at_least': 0.0, key: value}), record(1.0))
     assert sentence.endswith(': no such metric was computed')
 
 
@@ -123,25 +117,20 @@ def test_every_failure_is_told_in_the_order_of_the_requirements() -> None:
 
 
 def test_only_requirements_of_a_run_concern_it() -> None:
-    kept = (
-        requirement(at_least=0.5),
-        requirement(at_least=0.5, mapper='oracle'),
-        requirement(at_least=0.5, condition='camera', mapper='oracle'),
-    )
-    others = (
-        requirement(at_least=0.5, mapper='appearance'),
-        requirement(at_least=0.5, condition='baseline'),
-        requirement(at_least=0.5, condition='baseline', mapper='oracle'),
-    )
+    places = {}, {'mapper': 'oracle'}, {'condition': 'camera', 'mapper': 'oracle'}
+    kept = tuple(requirement(at_least=0.5, **place) for place in places)
+    places = {'mapper': 'appearance'}, {'condition': 'baseline'}
+    places = *places, {'condition': 'baseline', 'mapper': 'oracle'}
+    others = tuple(requirement(at_least=0.5, **place) for place in places)
     assert for_run((*others, *kept), IDENTITY) == kept
 
 
 def test_a_matrix_has_the_records_of_all_its_runs() -> None:
     first, second = record(0.1), record(0.2)
-    runs = tuple(
-        RunReport(run_id=str(i), status=Status.COMPLETE, metrics=(item,))
-        for i, item in enumerate((first, second))
-    )
+    complete = {'status': Status.COMPLETE}
+    runs = [
+        RunReport(run_id=str(i), metrics=(x,), **complete) for i, x in enumerate((first, second))
+    ]
     failed = RunReport(run_id='2', status=Status.FAILED, error='why')
     report = MatrixReport(name='n', passed=False, runs=(*runs, failed))
     assert report.metrics == (first, second)

@@ -1,4 +1,4 @@
-"""Which figures a requirement may name, and what tells whether it holds."""
+"""Which metrics a requirement may name, and which data show that it holds."""
 
 import pytest
 from support.world.runs import matrix_config

@@ -1,4 +1,4 @@
-"""Seeds of scene, path and method: in names, folders, what they reach, and what is shared."""
+"""Seeds of scene, path and method: names, folders, effects, and shared files."""
 
 from collections import Counter
 from dataclasses import replace
@@ -20,6 +20,7 @@ from osmabench_ros.runs.run_manifest import describe_run
 from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.scenes.scene import Scene
 
+RECORDED = {'sequence': 'a', 'ground_truth': 'b'}
 ALL = {'scene': [1, 2], 'path': [3, 4, 5], 'method': [6, 7]}
 
 
@@ -34,10 +35,8 @@ def config(**parts: Any) -> MatrixConfig:
 
 
 def planned(settings: MatrixConfig, root: Path = Path('root')) -> list[RunPlan]:
-    keys = {
-        item: SceneKey('set', f'home_{item.seed}', item.seed, item.path_seed)
-        for item in settings.seeded_scenes
-    }
+    scenes = settings.seeded_scenes
+    keys = {x: SceneKey('set', f'home_{x.seed}', x.seed, x.path_seed) for x in scenes}
     return plan_runs(settings, keys, root)
 
 
@@ -75,14 +74,10 @@ def test_runs_on_one_path_share_a_folder_whatever_the_method_does() -> None:
 
 def test_only_seeds_that_are_given_are_in_names() -> None:
     one = {'scenes': [{'seed': 5}]}
-    names = {
-        kind: planned(config(**one, seeds=seeds))[0].identity.run_id.rsplit('.', 1)[-1]
-        for kind, seeds in {
-            'none': {}, 'path': {'path': [1]}, 'method': {'method': [0]},
-            'both': {'path': [2], 'method': [1]},
-        }.items()
-    }  # fmt: skip
-    assert names == {'none': '5', 'path': '5-p1', 'method': '5-m0', 'both': '5-p2-m1'}
+    given = {}, {'path': [1]}, {'method': [0]}, {'path': [2], 'method': [1]}
+    plans = [planned(config(**one, seeds=seeds))[0] for seeds in given]
+    names = [plan.identity.run_id.rsplit('.', 1)[-1] for plan in plans]
+    assert names == ['5', '5-p1', '5-m0', '5-p2-m1']
     plain = config(**one)
     assert plain.seeded_scenes == plain.scenes
     assert config_digest(plain) == config_digest(config(**one, seeds={}))
@@ -118,20 +113,13 @@ def test_runs_are_paired_by_scene_path_and_repetition() -> None:
         ({'seeds': {'path': [1, 1]}}, 'seeds.path: .*every seed may be listed once'),
         ({'seeds': {'paths': [1]}}, 'unknown key "paths"'),
         ({'seeds': {'method': [-1]}}, 'greater than or equal to 0'),
-        (
-            {'seeds': {'path': [1]}, 'trajectory': {'goal_points': [[0, 0], [1, 1]]}},
-            'seeds.path chooses where to drive, and so do',
-        ),
-        (
-            {'seeds': {'path': [1]}, 'scenes': [{'sequence': 'a', 'ground_truth': 'b'}]},
-            'sequence a is recorded: it has one scene and one path',
-        ),
-        (
-            {'scenes': [{'sequence': 'a', 'ground_truth': 'b', 'path_seed': 1}]},
-            'leave out path_seed',
-        ),
+        ({'seeds': {'path': [1]}, 'trajectory': {'goal_points': [[0, 0], [1, 1]]}},
+         'seeds.path chooses where to drive, and so do'),
+        ({'seeds': {'path': [1]}, 'scenes': [RECORDED]},
+         'sequence a is recorded: it has one scene and one path'),
+        ({'scenes': [{**RECORDED, 'path_seed': 1}]}, 'leave out path_seed'),
     ],
-)
+)  # fmt: skip
 def test_seeds_that_say_nothing_or_two_things_are_refused(parts: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         config(**parts)
@@ -163,7 +151,7 @@ def test_a_scene_is_made_once_and_each_path_in_it_is_another(tmp_path: Path) -> 
         f'test.room_{scene}.{scene}-p{path}' for scene in (1, 2) for path in (3, 4)
     ]
     paths = {str(read_json(folder / PATH_FILE)) for folder in made}
-    # The rooms are alike, so that a path depends on its seed alone.
+    # The rooms are alike, so that a path depends only on its seed.
     assert len(paths) == 2
     questions = {(folder / QUESTIONS_FILE).read_text() for folder in made}
     assert len(questions) == 4
@@ -174,18 +162,13 @@ def test_a_scene_is_made_once_and_each_path_in_it_is_another(tmp_path: Path) -> 
 
 @pytest.mark.gl
 def test_the_path_seed_alone_gives_what_the_seed_of_the_scene_gave(tmp_path: Path) -> None:
-    """A room that no seed changes: only what the path seed reaches can differ."""
+    """No seed changes this room, so that only the path seed can make a difference."""
     rooms = Preparation(lambda _item: room_scene())
-    entries = {
-        'both': {'seed': 4},
-        'apart': {'seed': 4, 'path_seed': 4},
-        'other': {'seed': 4, 'path_seed': 9},
-    }
-    made = {
-        name: rooms.prepare(rooms.plans(config(scenes=[item]), tmp_path / name)[0], silent)
-        for name, item in entries.items()
-    }
-    paths = {name: read_json(folder / PATH_FILE) for name, folder in made.items()}
-    assert paths['both'] == paths['apart'] != paths['other']
-    truths = {name: sha256_of(folder / 'ground_truth') for name, folder in made.items()}
-    assert truths['both'] == truths['apart'] != truths['other']
+    made = []
+    for number, seeds in enumerate(({}, {'path_seed': 4}, {'path_seed': 9})):
+        settings = config(scenes=[{'seed': 4, **seeds}])
+        made.append(rooms.prepare(rooms.plans(settings, tmp_path / str(number))[0], silent))
+    both, apart, other = (read_json(folder / PATH_FILE) for folder in made)
+    assert both == apart != other
+    both, apart, other = (sha256_of(folder / 'ground_truth') for folder in made)
+    assert both == apart != other

@@ -60,7 +60,7 @@ def series(*points: SweepPoint) -> SweepSeries:
             1,
             'loss: 1 (8: the simulator reached no more than 5.25)',
         ),
-        # What is lost below a speed would be lost at it.
+        # Frames lost below a speed would be lost at it.
         ([point(1, 0.0), point(8, 0.3, reached_speed_factor=5.25)], 1, 'loss: 1 (8: 30.0 % loss)'),
         # A faster speed may be followed by luck; what matters is that slower ones are not.
         ([point(1, 0.0), point(2, 0.2), point(4, 0.0)], 1, 'loss: 1 (2: 20.0 % loss)'),

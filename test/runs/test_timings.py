@@ -43,9 +43,8 @@ def by_name(found: dict) -> dict[tuple[str, str], MetricRecord]:
 
 def test_records_have_the_form_of_those_in_a_report() -> None:
     records = by_name(timings())
-    speed, memory = (
-        records[name, ''] for name in ('mapping_frames_per_second', 'mapper_peak_memory_bytes')
-    )
+    names = 'mapping_frames_per_second', 'mapper_peak_memory_bytes'
+    speed, memory = (records[name, ''] for name in names)
     assert (speed.value, speed.n) == (2.5, 30)
     assert memory.value == 2**30
     assert (speed.higher_is_better, memory.higher_is_better) == (True, False)
@@ -55,14 +54,10 @@ def test_the_time_to_the_final_map_is_told_and_read(tmp_path: Path) -> None:
     file = tmp_path / 'timings.json'
     for seconds in (41.5, None):
         file.write_text(json.dumps(timings(final_map_s=seconds)))
-        read = read_measurements(file)
-        assert read is not None
-        assert read.final_map_s == seconds
+        assert read_measurements(file).final_map_s == seconds
     # Runs of before have none.
     file.write_text(json.dumps({k: v for k, v in timings().items() if k != 'final_map_s'}))
-    before = read_measurements(file)
-    assert before is not None
-    assert before.final_map_s is None
+    assert read_measurements(file).final_map_s is None
 
 
 def test_memory_of_gpus_is_a_record_and_not_applicable_without_one() -> None:
@@ -75,21 +70,9 @@ def test_memory_of_gpus_is_a_record_and_not_applicable_without_one() -> None:
 
 def test_frames_and_latencies_are_told_node_by_node() -> None:
     records = by_name(timings())
-    found = {
-        (metric, node): records[metric, node].value
-        for metric in ('frames_published', 'frames_received', 'frames_mapped', 'frames_dropped')
-        for node in ('mapper', 'map_recorder')
-    }
-    assert found == {
-        ('frames_published', 'mapper'): 33,
-        ('frames_received', 'mapper'): 31,
-        ('frames_mapped', 'mapper'): 30,
-        ('frames_dropped', 'mapper'): 2,
-        ('frames_published', 'map_recorder'): 33,
-        ('frames_received', 'map_recorder'): 33,
-        ('frames_mapped', 'map_recorder'): 33,
-        ('frames_dropped', 'map_recorder'): 0,
-    }
+    for node, expected in (('mapper', [33, 31, 30, 2]), ('map_recorder', [33, 33, 33, 0])):
+        names = ('published', 'received', 'mapped', 'dropped')
+        assert [records[f'frames_{name}', node].value for name in names] == expected
     assert records['frame_loss', 'mapper'].value == pytest.approx(2 / 33)
     assert records['latency_p99_s', 'mapper'].value == 0.03
     assert not records['latency_p99_s', 'map_recorder'].applicable

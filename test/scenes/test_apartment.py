@@ -151,7 +151,7 @@ def test_doorways_are_wide_enough_and_free(apartment):
 
 
 def free_floor(scene, points):
-    """Return free cells and the grid's origin, from points on the meshes alone."""
+    """Return free cells and the grid's origin, only from points on the meshes."""
     points = points[(points[:, 2] > 0.05) & (points[:, 2] < 1.5)]
     low = scene.box.minimum[:2]
     shape = np.ceil(scene.box.size[:2] / CELL_M).astype(int) + 1

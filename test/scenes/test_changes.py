@@ -1,4 +1,4 @@
-"""Changes of scenes: what they do to meshes, graph, light, pixels and navigation, and refusals."""
+"""Changes of scenes: meshes, graph, light, pixels and navigation after them, and refusals."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def named(scene: Scene, name: str) -> SceneObject:
 
 
 def carriers(scene: Scene) -> dict[str, str]:
-    """Return what stands on what, by name, as the scene graph says."""
+    """Return the carrier of each carried object, by name, from the scene graph."""
     graph = build_ground_truth_graph(scene)
     names = {node.id: node.source_id for node in graph.nodes}
     return {names[e.source]: names[e.target] for e in graph.edges if e.type == 'on'}
@@ -85,7 +85,7 @@ def test_pixels_of_the_moved_thing_move_and_those_of_others_stay():
     moved = made(scene, {'kind': 'move', 'object': 'box_7', 'offset_m': [0.0, 0.3, 0.0]})
     before, after = (seen_from(each, Lighting.unlit(), -1.5, 0.0, 1.5) for each in (scene, moved))
     columns = [np.flatnonzero((shot.instance == 7).any(axis=0)) for shot in (before, after)]
-    # Left of the camera's axis is a smaller column; the thing is about 2.6 m away.
+    # Left of the camera's axis is a smaller column; the object is about 2.6 m away.
     shift_px = columns[0].mean() - columns[1].mean()
     assert shift_px == pytest.approx(0.3 / 2.5 * CAMERA.fx, rel=0.1)
     touched = (before.instance == 7) | (after.instance == 7)
@@ -100,13 +100,9 @@ def test_what_carries_another_thing_goes_with_it_or_not_at_all():
     with pytest.raises(SceneError, match=r'"box_7" would float.*remove it first'):
         made(scene, {'kind': 'remove', 'object': 'box_6'})
     gone = made(scene, {'kind': 'remove', 'object': 'box_6', 'carried': True})
-    assert {item.name for item in scene.objects} - {item.name for item in gone.objects} == {
-        'box_6',
-        'box_7',
-    }
-    in_turn = made(
-        scene, {'kind': 'remove', 'object': 'box_7'}, {'kind': 'remove', 'object': 'box_6'}
-    )
+    names = [{item.name for item in each.objects} for each in (scene, gone)]
+    assert names[0] - names[1] == {'box_6', 'box_7'}
+    in_turn = made(scene, *({'kind': 'remove', 'object': name} for name in ('box_7', 'box_6')))
     assert [i.name for i in in_turn.objects] == [i.name for i in gone.objects]
 
 
@@ -130,17 +126,12 @@ def test_a_thing_like_another_comes_where_there_is_room():
 def test_a_mesh_file_comes_with_the_class_that_it_is_said_to_have(tmp_path):
     cube = SceneObject(1, 'cube', LABELS.id_of('ball'), (box((0.2, 0.4, 0.6)),))
     write_scene_folder(Scene('test', 'cube', LABELS, (cube,)), tmp_path / 'cube')
-    new = {
-        'kind': 'add',
-        'name': 'ball',
-        'file': str(tmp_path / 'cube' / 'scene.glb'),
-        'label': 'ball',
-        'position_m': [-1, 0, 0],
-    }
+    file = str(tmp_path / 'cube' / 'scene.glb')
+    new = {'kind': 'add', 'name': 'ball', 'file': file, 'label': 'ball', 'position_m': [-1, 0, 0]}
     scene = made(room_scene(), new)
     item = named(scene, 'ball')
     assert scene.class_name(item) == 'ball'
-    # The file is y-up, and stands upright in the z-up world.
+    # The file is y-up, and is upright in the z-up world.
     np.testing.assert_allclose(item.box.size, [0.2, 0.4, 0.6], atol=1e-5)
     assert item.attributes['height_m'] == pytest.approx(0.6)
     with pytest.raises(SceneError, match=r'no class "bull"\. Did you mean "ball"'):
@@ -226,12 +217,9 @@ def test_parts_of_the_building_stay_and_unknown_things_are_named():
     for change in ({'kind': 'move', 'turn_deg': 5}, {'kind': 'remove'}):
         with pytest.raises(SceneError, match='"wall_2" is a part of the building'):
             made(room_scene(), {**change, 'object': 'wall_2'})
+    removals = [{'kind': 'remove', 'object': name} for name in ('box_7', 'box_8')]
     with pytest.raises(SceneError, match=r'change 2 \(remove\): there is no object "box_8"'):
-        made(
-            room_scene(),
-            {'kind': 'remove', 'object': 'box_7'},
-            {'kind': 'remove', 'object': 'box_8'},
-        )
+        made(room_scene(), *removals)
 
 
 def test_a_moved_thing_may_not_hang_at_a_wall_that_it_did_not_hang_at():
@@ -274,10 +262,8 @@ def test_a_scene_of_a_configuration_is_changed_by_a_list_or_by_a_file(tmp_path):
     change = {'kind': 'recolor', 'object': 'sofa_01', 'color': 'red'}
     file = tmp_path / 'changes.yaml'
     file.write_text(yaml.safe_dump([change]))
-    items = [
-        SceneConfig.model_validate({'seed': 5, 'changes': given})
-        for given in ([change], str(file))
-    ]
+    given = [change], str(file)
+    items = [SceneConfig.model_validate({'seed': 5, 'changes': item}) for item in given]
     assert items[0] == items[1]
     assert hash(items[0]) == hash(items[1])
     scene = items[1].load()
@@ -341,6 +327,6 @@ def test_a_changed_scene_is_a_scene_of_its_own_in_a_matrix(tmp_path):
     plans = preparation.plans(config, tmp_path)
     assert len({plan.shared_directory for plan in plans}) == 2
     assert len({preparation.digest_of(plan) for plan in plans}) == 2
-    # What a bridge is told of a scene makes the same one.
+    # A bridge makes the same scene from its settings.
     told = BridgeSettings.model_validate_json(bridge_settings(plans[1]).model_dump_json())
     assert scene_digest(told.scene.load()) == preparation.digest_of(plans[1])

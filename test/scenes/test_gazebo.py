@@ -59,6 +59,18 @@ def shape(geometry, pose='0 0 0 0 0 0', material=''):
 BOX = '<box><size>1 2 4</size></box>'
 
 
+def model(inner, name='m'):
+    return f'<model name="{name}">{inner}</model>'
+
+
+def mesh(uri, more=''):
+    return shape(f'<mesh><uri>{uri}</uri>{more}</mesh>')
+
+
+def included(uri):
+    return f'<include><uri>{uri}</uri></include>'
+
+
 def load(tmp_path, content, **options):
     return load_gazebo_world(write_world(tmp_path, content), WorldOptions(**options))
 
@@ -68,28 +80,26 @@ def only(scene):
     return item
 
 
+def load_one(tmp_path, content, **options):
+    return only(load(tmp_path, content, **options))
+
+
 def assert_box(item, low, high, atol=1e-5):
     np.testing.assert_allclose(item.box.minimum, low, atol=atol)
     np.testing.assert_allclose(item.box.maximum, high, atol=atol)
 
 
 def test_poses_of_model_link_and_visual_chain(tmp_path):
-    item = only(
-        load(
-            tmp_path,
-            f"""<model name="crate"><pose>10 0 0 0 0 {HALF_PI}</pose><link name="l">
-            <pose>0 0 5 0 0 0</pose><visual name="v"><pose>1 0 0 0 0 0</pose>
-            <geometry>{BOX}</geometry></visual></link></model>""",
-        )
-    )
+    crate = f"""<model name="crate"><pose>10 0 0 0 0 {HALF_PI}</pose><link name="l">
+        <pose>0 0 5 0 0 0</pose><visual name="v"><pose>1 0 0 0 0 0</pose>
+        <geometry>{BOX}</geometry></visual></link></model>"""
+    item = load_one(tmp_path, crate)
     # 1 m along the model's x is 1 m along the world's y.
     assert_box(item, (9, 0.5, 3), (11, 1.5, 7))
 
 
 def test_roll_pitch_yaw_are_about_fixed_axes(tmp_path):
-    item = only(
-        load(tmp_path, f'<model name="m">{shape(BOX, f"0 0 0 {HALF_PI} 0 {HALF_PI}")}</model>')
-    )
+    item = load_one(tmp_path, model(shape(BOX, f'0 0 0 {HALF_PI} 0 {HALF_PI}')))
     # Roll takes the 4 m from z to y, yaw then from y to x.
     np.testing.assert_allclose(item.box.size, (4, 1, 2), atol=1e-5)
 
@@ -107,7 +117,7 @@ def test_roll_pitch_yaw_are_about_fixed_axes(tmp_path):
     ],
 )
 def test_shapes(tmp_path, geometry, size):
-    item = only(load(tmp_path, f'<model name="m">{shape(geometry)}</model>'))
+    item = load_one(tmp_path, model(shape(geometry)))
     if size is None:
         assert item.box.size[0] < 1e-6
         np.testing.assert_allclose(item.meshes[0].normals, np.tile((1, 0, 0), (4, 1)), atol=1e-6)
@@ -123,12 +133,9 @@ def test_include_finds_models_and_overrides_name_and_pose(tmp_path):
     config = '<model><sdf version="1.4">old.sdf</sdf><sdf version="1.6">model.sdf</sdf></model>'
     folder = write_model(tmp_path, 'table', f'<pose>9 9 9 0 0 0</pose>{shape(BOX)}', config)
     (folder / 'old.sdf').write_text('<sdf/>')
-    scene = load(
-        tmp_path,
-        """<include><uri>model://table</uri></include>
-        <include><uri>model://table</uri><name>desk</name><pose>1 0 0 0 0 0</pose></include>""",
-    )
-    first, second = scene.objects
+    two = """<include><uri>model://table</uri></include>
+        <include><uri>model://table</uri><name>desk</name><pose>1 0 0 0 0 0</pose></include>"""
+    first, second = load(tmp_path, two).objects
     np.testing.assert_allclose(first.pose.translation, (9, 9, 9))
     assert (first.name, second.name) == ('table', 'desk')
     np.testing.assert_allclose(second.pose.translation, (1, 0, 0))
@@ -136,7 +143,7 @@ def test_include_finds_models_and_overrides_name_and_pose(tmp_path):
 
 def test_models_are_searched_in_named_folders_and_variables(tmp_path, monkeypatch):
     write_model(tmp_path / 'elsewhere', 'lamp', shape(BOX))
-    world = write_world(tmp_path, '<include><uri>model://lamp</uri></include>')
+    world = write_world(tmp_path, included('model://lamp'))
     with pytest.raises(SceneError, match='model://lamp is in none of'):
         load_gazebo_world(world)
     folder = tmp_path / 'elsewhere' / 'models'
@@ -147,13 +154,10 @@ def test_models_are_searched_in_named_folders_and_variables(tmp_path, monkeypatc
 
 def test_nested_models_are_objects_of_their_own(tmp_path):
     write_model(tmp_path, 'cup', shape('<sphere><radius>0.1</radius></sphere>'))
-    scene = load(
-        tmp_path,
-        f"""<model name="set"><pose>5 0 0 0 0 0</pose>{shape(BOX)}
+    nested = f"""<model name="set"><pose>5 0 0 0 0 0</pose>{shape(BOX)}
         <model name="inner"><pose>0 0 3 0 0 0</pose>{shape(BOX)}</model>
-        <include><uri>model://cup</uri><pose>0 7 0 0 0 0</pose></include></model>""",
-    )
-    by_name = {item.name: item for item in scene.objects}
+        <include><uri>model://cup</uri><pose>0 7 0 0 0 0</pose></include></model>"""
+    by_name = {item.name: item for item in load(tmp_path, nested).objects}
     assert set(by_name) == {'set', 'set::inner', 'set::cup'}
     np.testing.assert_allclose(by_name['set::inner'].pose.translation, (5, 0, 3))
     np.testing.assert_allclose(by_name['set::cup'].pose.translation, (5, 7, 0))
@@ -161,27 +165,19 @@ def test_nested_models_are_objects_of_their_own(tmp_path):
 
 def test_a_wrapper_stands_for_the_model_it_wraps(tmp_path):
     write_model(tmp_path, 'cup', shape(BOX))
-    item = only(
-        load(
-            tmp_path,
-            """<model name="cup_3"><include><uri>model://cup</uri></include>
-            <pose>1 2 3 0 0 0</pose></model>""",
-        )
-    )
+    wrapper = included('model://cup') + '<pose>1 2 3 0 0 0</pose>'
+    item = load_one(tmp_path, model(wrapper, 'cup_3'))
     assert item.name == 'cup_3'
     np.testing.assert_allclose(item.pose.translation, (1, 2, 3))
 
 
 def test_poses_relative_to_other_frames(tmp_path):
-    scene = load(
-        tmp_path,
-        f"""<frame name="corner"><pose>10 0 0 0 0 {HALF_PI}</pose></frame>
+    models = f"""<frame name="corner"><pose>10 0 0 0 0 {HALF_PI}</pose></frame>
         <model name="a"><pose relative_to="corner">1 0 0 0 0 0</pose>{shape(BOX)}</model>
         <model name="b"><pose relative_to="a" degrees="1">1 0 0 0 0 90</pose>{shape(BOX)}</model>
         <model name="c"><pose rotation_format="quat_xyzw">0 0 1 0 0 1 0</pose>{shape(BOX)}</model>
-        """,
-    )
-    a, b, c = scene.objects
+        """
+    a, b, c = load(tmp_path, models).objects
     np.testing.assert_allclose(a.pose.translation, (10, 1, 0), atol=1e-9)
     np.testing.assert_allclose(b.pose.translation, (10, 2, 0), atol=1e-9)
     assert abs(b.pose.yaw_rad) == pytest.approx(np.pi)
@@ -189,62 +185,47 @@ def test_poses_relative_to_other_frames(tmp_path):
 
 
 def test_saved_state_moves_models(tmp_path):
-    item = only(
-        load(
-            tmp_path,
-            f"""<model name="m">{shape(BOX)}</model>
-            <state world_name="w"><model name="m"><pose>3 4 0 0 0 0</pose></model></state>""",
-        )
-    )
+    state = f'<state world_name="w">{model("<pose>3 4 0 0 0 0</pose>")}</state>'
+    item = load_one(tmp_path, model(shape(BOX)) + state)
     np.testing.assert_allclose(item.pose.translation, (3, 4, 0))
 
 
 def test_mesh_files_with_scale_and_axes(tmp_path):
     box = trimesh.creation.box((1, 2, 3))
     for suffix, size in (('stl', (1, 2, 6)), ('obj', (1, 2, 6)), ('glb', (1, 3, 4))):
-        uri = f'model://m/meshes/box.{suffix}'
-        content = shape(f'<mesh><uri>{uri}</uri><scale>1 1 2</scale></mesh>')
+        content = mesh(f'model://m/meshes/box.{suffix}', '<scale>1 1 2</scale>')
         folder = write_model(tmp_path, 'm', content)
         box.export(folder / 'meshes' / f'box.{suffix}')
-        item = only(load(tmp_path, '<include><uri>model://m</uri></include>'))
+        item = load_one(tmp_path, included('model://m'))
         np.testing.assert_allclose(item.box.size, size, atol=1e-5)
 
 
 def test_submesh(tmp_path):
-    folder = write_model(
-        tmp_path,
-        'm',
-        shape(
-            '<mesh><uri>meshes/two.glb</uri><submesh><name>b</name><center>true</center>'
-            '</submesh></mesh>'
-        ),
-    )
+    submesh = '<submesh><name>b</name><center>true</center></submesh>'
+    folder = write_model(tmp_path, 'm', mesh('meshes/two.glb', submesh))
     two = trimesh.Scene()
     for name, at in (('a', 0), ('b', 5)):
         box = trimesh.creation.box((1, 1, 1))
         box.apply_translation((at, 0, 0))
         two.add_geometry(box, node_name=name, geom_name=name)
     two.export(folder / 'meshes' / 'two.glb')
-    item = only(load(tmp_path, '<include><uri>model://m</uri></include>'))
+    item = load_one(tmp_path, included('model://m'))
     assert_box(item, (-0.5, -0.5, -0.5), (0.5, 0.5, 0.5))
 
 
 def test_materials(tmp_path):
     Image.new('RGB', (4, 4), (10, 200, 30)).save(tmp_path / 'wood.png')
-    texture = '<pbr><metal><albedo_map>../wood.png</albedo_map></metal></pbr>'
-    scene = load(
-        tmp_path,
-        ''.join(
-            f'<model name="{name}">{shape(BOX, material=f"<material>{inner}</material>")}</model>'
-            for name, inner in (
-                ('a', '<diffuse>0.2 0.4 0.6 1</diffuse>'),
-                ('b', '<script><name>Gazebo/Wood</name></script>'),
-                ('c', texture),
-                ('d', ''),
-            )
-        ),
+    materials = (
+        '<diffuse>0.2 0.4 0.6 1</diffuse>',
+        '<script><name>Gazebo/Wood</name></script>',
+        '<pbr><metal><albedo_map>../wood.png</albedo_map></metal></pbr>',
+        '',
     )
-    a, b, c, d = (item.meshes[0].material for item in scene.objects)
+    models = [
+        model(shape(BOX, material=f'<material>{inner}</material>'), name)
+        for name, inner in zip('abcd', materials, strict=True)
+    ]
+    a, b, c, d = (item.meshes[0].material for item in load(tmp_path, ''.join(models)).objects)
     assert a.base_color == (0.2, 0.4, 0.6)
     assert b.base_color == (0.6, 0.42, 0.26)
     assert tuple(c.texture[0, 0]) == (10, 200, 30)
@@ -252,18 +233,15 @@ def test_materials(tmp_path):
 
 
 def test_lights(tmp_path):
-    scene = load(
-        tmp_path,
-        f"""<model name="m">{shape(BOX)}</model>
+    lights = f"""
         <light name="lamp" type="point"><pose>1 2 3 0 0 0</pose><diffuse>0.5 0.25 0.5 1</diffuse>
         <attenuation><constant>0.5</constant><linear>0.1</linear><quadratic>0.2</quadratic>
         </attenuation></light>
         <light name="day" type="directional"><direction>0 1 -1</direction>
         <pose>0 0 9 0 0 {HALF_PI}</pose></light>
         <light name="spot" type="spot"><spot><outer_angle>1.2</outer_angle></spot></light>
-        <include><uri>model://sun</uri></include>""",
-    )
-    sun, lamp, day, spot = scene.lights
+        <include><uri>model://sun</uri></include>"""
+    sun, lamp, day, spot = load(tmp_path, model(shape(BOX)) + lights).lights
     assert lamp.position == (1, 2, 3)
     assert lamp.color == (1, 0.5, 1)
     # At 2 m SDF gives 0.5 / (0.5 + 0.2 + 0.8), a Light its intensity / 4.
@@ -277,22 +255,16 @@ def test_lights(tmp_path):
 
 
 def test_ground_plane_is_cut_to_the_scene(tmp_path):
-    plane = '<plane><size>100 100</size></plane>'
-    scene = load(
-        tmp_path,
-        f'<model name="ground_plane">{shape(plane)}</model><model name="m">{shape(BOX)}</model>',
-    )
+    plane = model(shape('<plane><size>100 100</size></plane>'), 'ground_plane')
+    scene = load(tmp_path, plane + model(shape(BOX)))
     ground, _ = scene.objects
     assert_box(ground, (-1.5, -2, 0), (1.5, 2, 0))
     assert scene.label_set.by_id[ground.class_id].structure
 
 
 def test_classes(tmp_path):
-    content = ''.join(
-        f'<model name="{name}">{shape(BOX)}</model>'
-        for name in ('x_Chair_01', 'x_Chair_02', 'x_b')
-    )
-    scene = load(tmp_path, content, classes={'*chair*': 'Arm_Chair', 'x_b': ''})
+    content = [model(shape(BOX), name) for name in ('x_Chair_01', 'x_Chair_02', 'x_b')]
+    scene = load(tmp_path, ''.join(content), classes={'*chair*': 'Arm_Chair', 'x_b': ''})
     assert [item.class_id for item in scene.objects] == [1, 1, UNLABELLED]
     assert scene.label_set.by_id[1].name == 'arm chair'
 
@@ -325,20 +297,16 @@ def test_common_prefix():
     ('content', 'message'),
     [
         ('', 'no visible models'),
-        ('<model name="m"><link name="l"/></model>', 'no visible models'),
+        (model('<link name="l"/>'), 'no visible models'),
+        (model(mesh('x.stl')), r'"m": x\.stl is in'),
+        (model(shape('<mesh/>')), 'no <uri>'),
+        (model(shape('<heightmap/>')), '<heightmap> is not supported'),
+        (model(shape(BOX, '1 2')), '<pose> needs 6 finite numbers'),
+        (model(shape(BOX, '1 2 nan 0 0 0')), '<pose> needs 6 finite'),
+        (included('https://x/y'), 'not on this machine'),
+        (model('<pose relative_to="x">0 0 0 0 0 0</pose>'), 'no frame "x"'),
         (
-            f'<model name="m">{shape("<mesh><uri>x.stl</uri></mesh>")}</model>',
-            r'"m": x\.stl is in',
-        ),
-        (f'<model name="m">{shape("<mesh/>")}</model>', 'no <uri>'),
-        (f'<model name="m">{shape("<heightmap/>")}</model>', '<heightmap> is not supported'),
-        (f'<model name="m">{shape(BOX, "1 2")}</model>', '<pose> needs 6 finite numbers'),
-        (f'<model name="m">{shape(BOX, "1 2 nan 0 0 0")}</model>', '<pose> needs 6 finite'),
-        ('<include><uri>https://x/y</uri></include>', 'not on this machine'),
-        ('<model name="m"><pose relative_to="x">0 0 0 0 0 0</pose></model>', 'no frame "x"'),
-        (
-            '<model name="a"><pose relative_to="b"/></model>'
-            '<model name="b"><pose relative_to="a"/></model>',
+            model('<pose relative_to="b"/>', 'a') + model('<pose relative_to="a"/>', 'b'),
             'refer to each other',
         ),
         ('<light name="l" type="laser"/>', 'light "l": type "laser"'),
@@ -352,17 +320,17 @@ def test_faults_are_named(tmp_path, content, message):
 def test_models_that_are_broken(tmp_path):
     (tmp_path / 'models' / 'hollow').mkdir(parents=True)
     with pytest.raises(SceneError, match='hollow holds no model.sdf'):
-        load(tmp_path, '<include><uri>model://hollow</uri></include>')
-    write_model(tmp_path, 'self', '<include><uri>model://self</uri></include>')
-    with pytest.raises(SceneError, match='includes itself'):
-        load(tmp_path, '<include><uri>model://self</uri></include>')
-    (tmp_path / 'models' / 'self' / 'model.sdf').write_text('<sdf><model')
-    with pytest.raises(SceneError, match='not valid XML'):
-        load(tmp_path, '<include><uri>model://self</uri></include>')
+        load(tmp_path, included('model://hollow'))
+    file = write_model(tmp_path, 'self', '') / 'model.sdf'
     bomb = '<!DOCTYPE x [<!ENTITY a "aaaa">]><sdf><model name="m">&a;</model></sdf>'
-    (tmp_path / 'models' / 'self' / 'model.sdf').write_text(bomb)
-    with pytest.raises(SceneError, match='XML entities are defined'):
-        load(tmp_path, '<include><uri>model://self</uri></include>')
+    for text, message in (
+        (f'<sdf>{model(included("model://self"), "self")}</sdf>', 'includes itself'),
+        ('<sdf><model', 'not valid XML'),
+        (bomb, 'XML entities are defined'),
+    ):
+        file.write_text(text)
+        with pytest.raises(SceneError, match=message):
+            load(tmp_path, included('model://self'))
     with pytest.raises(SceneError, match='does not exist'):
         load_gazebo_world(tmp_path / 'none.world')
 
@@ -374,16 +342,16 @@ COLLADA = (TESTS / 'data' / 'meshes' / 'triangle.dae').read_text()
 @pytest.mark.parametrize(('up', 'size'), [('Z', (1, 2, 0)), ('Y', (1, 0, 2)), ('X', (2, 0, 1))])
 def test_collada_units_axes_and_texture(tmp_path, up, size):
     pytest.importorskip('collada', reason='Collada files need pycollada')
-    folder = write_model(tmp_path, 'm', shape('<mesh><uri>model://m/meshes/t.DAE</uri></mesh>'))
+    folder = write_model(tmp_path, 'm', mesh('model://m/meshes/t.DAE'))
     (folder / 'meshes' / 't.DAE').write_text(COLLADA.replace('Z_UP', f'{up}_UP'))
     (folder / 'materials' / 'textures').mkdir(parents=True)
     Image.new('RGB', (2, 2), (40, 50, 60)).save(folder / 'materials' / 'textures' / 'p.png')
-    include = '<include><uri>model://m</uri></include>'
-    item = only(load(tmp_path, include, collada_up=ColladaUp.APPLIED))
+    include = included('model://m')
+    item = load_one(tmp_path, include, collada_up=ColladaUp.APPLIED)
     np.testing.assert_allclose(item.box.size, size, atol=1e-6)
-    # Gazebo Classic, whose last SDF is 1.7, reads the units, and leaves the axes alone.
+    # Gazebo Classic (SDF up to 1.7) reads the units, and ignores the axes.
     for options in ({}, {'collada_up': ColladaUp.IGNORED}):
-        item = only(load(tmp_path, include, **options))
+        item = load_one(tmp_path, include, **options)
         np.testing.assert_allclose(item.box.size, (1, 2, 0), atol=1e-6)
     newer = tmp_path / 'worlds' / 'newer.sdf'
     newer.write_text(f'<sdf version="1.10"><world name="w">{include}</world></sdf>')
@@ -393,30 +361,26 @@ def test_collada_units_axes_and_texture(tmp_path, up, size):
 
 def test_collada_without_its_library(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, 'collada', None)
-    folder = write_model(tmp_path, 'm', shape('<mesh><uri>model://m/meshes/t.dae</uri></mesh>'))
+    folder = write_model(tmp_path, 'm', mesh('model://m/meshes/t.dae'))
     (folder / 'meshes' / 't.dae').write_text(COLLADA)
     with pytest.raises(MissingDependencyError, match='need pycollada'):
-        load(tmp_path, '<include><uri>model://m</uri></include>')
+        load(tmp_path, included('model://m'))
 
 
 def test_import_writes_a_folder_that_loads(tmp_path):
-    write_model(
-        tmp_path, 'table', shape(BOX, material='<material><diffuse>1 0 0 1</diffuse></material>')
-    )
-    world = write_world(
-        tmp_path,
-        """<include><uri>model://table</uri><pose>1 2 3 0 0 1</pose></include>
+    red = '<material><diffuse>1 0 0 1</diffuse></material>'
+    write_model(tmp_path, 'table', shape(BOX, material=red))
+    content = """<include><uri>model://table</uri><pose>1 2 3 0 0 1</pose></include>
         <include><uri>model://table</uri><pose>7 2 3 0 0 1</pose></include>
-        <light name="lamp" type="point"><pose>1 2 3 0 0 0</pose></light>""",
-    )
+        <light name="lamp" type="point"><pose>1 2 3 0 0 0</pose></light>"""
+    world = write_world(tmp_path, content)
     imported = import_scene(str(world), tmp_path / 'out')
     scene = load_scene(str(tmp_path / 'out'))
     assert [item.class_id for item in scene.objects] == [1, 1]
     assert scene.label_set == imported.label_set
     assert scene.lights == imported.lights
     for one, other in zip(imported.objects, scene.objects, strict=True):
-        np.testing.assert_allclose(one.box.minimum, other.box.minimum, atol=1e-5)
-        np.testing.assert_allclose(one.box.maximum, other.box.maximum, atol=1e-5)
+        assert_box(other, one.box.minimum, one.box.maximum)
     np.testing.assert_allclose(scene.objects[0].meshes[0].material.base_color, (1, 0, 0))
     with pytest.raises(RunError, match='out exists'):
         import_scene(str(world), tmp_path / 'out')
@@ -439,24 +403,18 @@ def test_class_patterns(tmp_path):
 def secret_model(folder):
     """Write a model that no world is to read."""
     folder.mkdir(parents=True)
-    (folder / 'model.sdf').write_text(
-        f'<sdf version="1.6"><model name="secret">{shape(BOX)}</model></sdf>'
-    )
+    (folder / 'model.sdf').write_text(f'<sdf version="1.6">{model(shape(BOX), "secret")}</sdf>')
     Image.new('RGB', (4, 4)).save(folder / 'secret.png')
     trimesh.creation.box((1, 1, 1)).export(folder / 'secret.stl')
 
 
-def included(uri):
-    return f'<include><uri>{uri}</uri></include>'
-
-
 def textured(uri):
     material = f'<material><pbr><metal><albedo_map>{uri}</albedo_map></metal></pbr></material>'
-    return f'<model name="m">{shape(BOX, material=material)}</model>'
+    return model(shape(BOX, material=material))
 
 
 def meshed(uri):
-    return f'<model name="m">{shape(f"<mesh><uri>{uri}</uri></mesh>")}</model>'
+    return model(mesh(uri))
 
 
 OUTSIDE = {
@@ -485,7 +443,8 @@ OUTSIDE = {
 def test_worlds_name_nothing_outside_of_the_models(tmp_path, name):
     secret, home = tmp_path / 'other' / 'secret', tmp_path / 'home'
     secret_model(secret)
-    world = write_world_at(home, OUTSIDE[name].replace('{secret}', str(secret)))
+    home.mkdir()
+    world = write_world(home, OUTSIDE[name].replace('{secret}', str(secret)))
     (home / 'worlds' / 'link.stl').symlink_to(secret / 'secret.stl')
     (home / 'models').mkdir()
     (home / 'models' / 'link').symlink_to(secret)
@@ -496,11 +455,6 @@ def test_worlds_name_nothing_outside_of_the_models(tmp_path, name):
     with pytest.raises(SceneError, match=r'test\.world') as caught:
         load_gazebo_world(world)
     assert 'model' in str(caught.value).rpartition(';')[2]
-
-
-def write_world_at(home, content):
-    home.mkdir()
-    return write_world(home, content)
 
 
 def test_a_world_reads_above_its_folder_only_beside_worlds(tmp_path):
@@ -554,17 +508,13 @@ def test_known_classes_are_read_from_a_file_or_are_those_of_the_apartment(tmp_pa
 
 
 def test_what_gazebo_has_built_in_needs_no_file(tmp_path):
-    scene = load(
-        tmp_path,
-        f"""<include><uri>model://sun</uri></include>
-        <include><uri>model://ground_plane</uri></include>
-        <model name="m"><pose>5 0 2 0 0 0</pose>{shape(BOX)}</model>""",
-    )
-    ground, model = scene.objects
+    built_in = included('model://sun') + included('model://ground_plane')
+    scene = load(tmp_path, built_in + model(f'<pose>5 0 2 0 0 0</pose>{shape(BOX)}'))
+    ground, box = scene.objects
     assert (ground.name, scene.class_name(ground)) == ('ground_plane', 'ground plane')
     # Cut to the scene, with a metre around it.
     assert_box(ground, (3.5, -2, 0), (6.5, 2, 0))
-    assert model.box.minimum[2] == pytest.approx(0)
+    assert box.box.minimum[2] == pytest.approx(0)
     assert [light.name for light in scene.lights] == ['sun']
 
 
@@ -580,7 +530,7 @@ MISSING = (
 def test_all_that_is_missing_is_listed_at_once_and_can_be_left_out(tmp_path):
     hollow = tmp_path / 'models' / 'hollow'
     hollow.mkdir(parents=True)
-    content = MISSING + '<include><uri>model://hollow</uri></include>'
+    content = MISSING + included('model://hollow')
     with pytest.raises(MissingFileError, match='names 4 files or models that') as caught:
         load(tmp_path, content)
     parts = ('model://gone is in none', 'https://fuel/x', 'model://gone/a.dae', 'no model.sdf')
@@ -597,10 +547,9 @@ def test_all_that_is_missing_is_listed_at_once_and_can_be_left_out(tmp_path):
 def test_what_is_broken_or_outside_is_not_left_out(tmp_path):
     write_model(tmp_path, 'bad', '<link')
     with pytest.raises(SceneError, match='not valid XML'):
-        load(tmp_path, '<include><uri>model://bad</uri></include>', skip_missing=True)
+        load(tmp_path, included('model://bad'), skip_missing=True)
     (tmp_path / 'secret.stl').write_text('x')
-    content = f'<model name="m">{shape("<mesh><uri>../../secret.stl</uri></mesh>")}</model>'
-    world = write_world(tmp_path / 'models', content)
+    world = write_world(tmp_path / 'models', meshed('../../secret.stl'))
     with pytest.raises(SceneError, match='outside'):
         load_gazebo_world(world, WorldOptions(skip_missing=True))
 
@@ -608,29 +557,25 @@ def test_what_is_broken_or_outside_is_not_left_out(tmp_path):
 def test_names_that_differ_only_in_case_are_found(tmp_path):
     folder = write_model(tmp_path, 'Table_A', shape(BOX))
     trimesh.creation.box((1, 2, 3)).export(folder / 'meshes' / 'Top.STL', file_type='stl')
-    scene = load(
-        tmp_path,
-        '<include><uri>model://table_a</uri></include><model name="n">'
-        f'{shape("<mesh><uri>model://TABLE_A/Meshes/top.stl</uri></mesh>")}</model>',
-    )
+    top = model(mesh('model://TABLE_A/Meshes/top.stl'), 'n')
+    scene = load(tmp_path, included('model://table_a') + top)
     assert [item.name for item in scene.objects] == ['Table_A', 'n']
-    # Of two that differ in case alone none is meant.
+    # Of two that differ only in case none is meant.
     (tmp_path / 'models' / 'TABLE_a').mkdir()
     with pytest.raises(MissingFileError, match='model://table_A'):
-        load(tmp_path, '<include><uri>model://table_A</uri></include>')
+        load(tmp_path, included('model://table_A'))
 
 
 def test_a_broken_model_config_is_a_warning(tmp_path):
     write_model(tmp_path, 'table', shape(BOX), '<model><sdf>model.sdf')
     with pytest.warns(OsmabenchWarning, match=r'model\.config.*model\.sdf beside it is read'):
-        assert only(load(tmp_path, '<include><uri>model://table</uri></include>')).name == 'table'
+        assert load_one(tmp_path, included('model://table')).name == 'table'
 
 
 def test_what_a_scene_element_says_is_ignored_with_a_word(tmp_path):
     ignored = '<scene><ambient>1 1 1 1</ambient><shadows>0</shadows></scene>'
-    content = f'{ignored}<model name="m">{shape(BOX)}</model>'
     with pytest.warns(OsmabenchWarning, match='<ambient>, <shadows> of <scene> are ignored'):
-        load(tmp_path, content)
+        load(tmp_path, ignored + model(shape(BOX)))
 
 
 def test_textures_are_found_anywhere_below_a_named_folder(tmp_path):
@@ -638,37 +583,31 @@ def test_textures_are_found_anywhere_below_a_named_folder(tmp_path):
     albedo = (
         '<material><pbr><metal><albedo_map>model://m/far.png</albedo_map></metal></pbr></material>'
     )
-    folder = write_model(
-        tmp_path,
-        'm',
-        shape('<mesh><uri>model://m/meshes/t.dae</uri></mesh>') + shape(BOX, material=albedo),
-    )
+    shapes = mesh('model://m/meshes/t.dae') + shape(BOX, material=albedo)
+    folder = write_model(tmp_path, 'm', shapes)
     (folder / 'meshes' / 't.dae').write_text(COLLADA)
     pictures = tmp_path / 'pictures' / 'deep' / 'down'
     pictures.mkdir(parents=True)
     Image.new('RGB', (2, 2), (40, 50, 60)).save(pictures / 'P.png')
     Image.new('RGB', (2, 2), (70, 80, 90)).save(pictures / 'far.png')
-    include = '<include><uri>model://m</uri></include>'
+    include = included('model://m')
     with pytest.raises(MissingFileError, match='2 files or models'):
         load(tmp_path, include)
     scene = load(tmp_path, include, skip_missing=True)
-    mesh, box = only(scene).meshes
-    assert tuple(mesh.material.texture[0, 0]) == (204, 204, 204)
+    triangle, box = only(scene).meshes
+    assert tuple(triangle.material.texture[0, 0]) == (204, 204, 204)
     assert box.material.base_color == (0.8, 0.8, 0.8)
     assert len(scene.left_out) == 2
-    item = only(load(tmp_path, include, textures=[tmp_path / 'pictures']))
-    found = [tuple(mesh.material.texture[0, 0]) for mesh in item.meshes]
+    item = load_one(tmp_path, include, textures=[tmp_path / 'pictures'])
+    found = [tuple(part.material.texture[0, 0]) for part in item.meshes]
     assert found == [(40, 50, 60), (70, 80, 90)]
 
 
 def test_a_model_far_from_the_rest_is_left_out_and_named(tmp_path):
     places = {'a': '0 0 0', 'b': '2 0 0', 'c': '9 3 0', 'book': '0 0 343000', 'lost': '0 900 0'}
-    models = ''.join(
-        f'<model name="{name}">{shape(BOX, f"{place} 0 0 0")}</model>'
-        for name, place in places.items()
-    )
+    models = [model(shape(BOX, f'{place} 0 0 0'), name) for name, place in places.items()]
     with pytest.warns(OsmabenchWarning) as caught:
-        scene = load(tmp_path, models)
+        scene = load(tmp_path, ''.join(models))
     texts = [str(item.message) for item in caught if 'from the rest' in str(item.message)]
     assert [item.name for item in scene.objects] == ['a', 'b', 'c']
     assert len(texts) == len(scene.left_out) == 2

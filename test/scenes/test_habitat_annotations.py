@@ -22,7 +22,7 @@ from osmabench_ros.semantics.labels import UNLABELLED
 
 
 def painted_by_texture():
-    """Return the boxes with one texture whose columns are red, green and a colour nobody has."""
+    """Return the boxes with one texture with columns in red, green and a colour nobody has."""
     image = np.zeros((8, 9, 3), np.uint8)
     image[:, :3], image[:, 3:6], image[:, 6:] = (255, 0, 0), (0, 255, 0), (9, 9, 9)
     mesh = painted_boxes(lambda box, i: None)
@@ -141,7 +141,7 @@ def test_articulated_object_with_open_door(tmp_path, pose):
     }
     (item,) = load_scene(str(write_fridge(tmp_path, entry, config=config))).objects
     assert item.class_id == 1
-    # The door stands out 1 m from its hinge at z = 0.5: Habitat's +z is the world's -y.
+    # The door extends 1 m from its hinge at z = 0.5: Habitat's +z is the world's -y.
     np.testing.assert_allclose(item.box.minimum, (10 - 1.1, -3, 0), atol=1e-5)
     np.testing.assert_allclose(item.box.maximum, (11, 1, 4), atol=1e-5)
 

@@ -1,4 +1,4 @@
-"""What is exported as a Habitat data set is read back as it was, and is what Habitat documents."""
+"""An exported Habitat data set is read back as it was, and follows Habitat's documentation."""
 
 import json
 import math
@@ -63,7 +63,7 @@ def both(
 
 
 def triangles(item: SceneObject) -> NDArray[np.float32]:
-    """Return the triangles (F, 3, 3) in an order that does not depend on that of the meshes."""
+    """Return the triangles (F, 3, 3), in one order whatever the order of the meshes."""
     found = item.world_vertices[item.world_faces]
     rounded = np.round(found.reshape(len(found), 9), 3)
     return found[np.lexsort(rounded.T)]

@@ -21,7 +21,7 @@ BOX = (1.0, 2.0, 4.0)
 
 
 def raised_box():
-    """Return a box that stands on y = 0 of its own frame."""
+    """Return a box with its lower side at y = 0."""
     mesh = textured_box(BOX)
     mesh.apply_translation((0, BOX[1] / 2, 0))
     return mesh
@@ -31,18 +31,27 @@ def entry(**keys):
     return {'template_name': 'table', 'translation_origin': 'asset_local', **keys}
 
 
-def load(tmp_path, instances, attributes=None, mesh=None, **parts):
+def write_table(tmp_path, instances=None, attributes=None, mesh=None, **parts):
+    """Write a data set with a table, by default once in its scene."""
     objects = {'table': (mesh or raised_box(), {'semantic_id': 1, **(attributes or {})})}
-    path = write_dataset(tmp_path, objects=objects, instances=instances, **parts)
-    return load_scene(str(path))
+    instances = [entry()] if instances is None else instances
+    return write_dataset(tmp_path, objects=objects, instances=instances, **parts)
+
+
+def load(tmp_path, *args, **parts):
+    return load_scene(str(write_table(tmp_path, *args, **parts)))
+
+
+def assert_box(item, low, high):
+    np.testing.assert_allclose(item.box.minimum, low, atol=1e-5)
+    np.testing.assert_allclose(item.box.maximum, high, atol=1e-5)
 
 
 def test_world_is_z_up(tmp_path):
     scene = load(tmp_path, [entry(translation=[10, 20, 30])])
     (item,) = scene.objects
     # Habitat (x, y, z) is (x, -z, y) here.
-    np.testing.assert_allclose(item.box.minimum, (9.5, -32, 20), atol=1e-5)
-    np.testing.assert_allclose(item.box.maximum, (10.5, -28, 22), atol=1e-5)
+    assert_box(item, (9.5, -32, 20), (10.5, -28, 22))
     np.testing.assert_allclose(item.pose.translation, (10, -30, 20))
     assert scene.class_name(item) == 'coffee table'
     assert (scene.dataset, scene.name, item.name) == ('test', 'flat', 'table.1')
@@ -86,12 +95,11 @@ def test_scales_multiply(tmp_path):
 def test_up_and_front_turn_the_asset(tmp_path):
     # An asset with z up, as Blender has it: its y becomes Habitat's -z, the world's y.
     scene = load(tmp_path, [entry()], {'up': [0, 0, 1], 'front': [0, 1, 0]})
-    np.testing.assert_allclose(scene.objects[0].box.size, (1, 2, 4), atol=1e-5)
-    np.testing.assert_allclose(scene.objects[0].box.minimum, (-0.5, 0, -2), atol=1e-5)
+    assert_box(scene.objects[0], (-0.5, 0, -2), (0.5, 2, 2))
 
 
 def test_texture_rows_start_at_v_0(tmp_path):
-    (mesh,) = load(tmp_path, [entry()]).objects[0].meshes
+    (mesh,) = load(tmp_path).objects[0].meshes
     texture = mesh.material.texture
     assert texture.dtype == np.uint8
     assert mesh.material.base_color == (1.0, 1.0, 1.0)
@@ -107,27 +115,22 @@ def test_colour_factors_are_linear_in_the_file(tmp_path):
     mesh = raised_box()
     material = trimesh.visual.material.PBRMaterial(baseColorFactor=[0.5, 0.0, 1.0, 1.0])
     mesh.visual = trimesh.visual.TextureVisuals(uv=mesh.visual.uv, material=material)
-    (loaded,) = load(tmp_path, [entry()], mesh=mesh).objects[0].meshes
+    (loaded,) = load(tmp_path, mesh=mesh).objects[0].meshes
     np.testing.assert_allclose(loaded.material.base_color, (0.735, 0, 1), atol=0.005)
 
 
 def test_rooms_come_from_regions(tmp_path):
+    loop = [[0, 0, 0], [-5, 0, 0], [-5, 0, 5], [0, 0, 5]]
     regions = [
         {'name': 'bath_1', 'label': 'Bathroom', 'min_bounds': [0, 0, -5], 'max_bounds': [5, 3, 0]},
-        {
-            'name': 'hall',
-            'poly_loop': [[0, 0, 0], [-5, 0, 0], [-5, 0, 5], [0, 0, 5]],
-            'floor_height': 0.0,
-            'extrusion_height': 2.5,
-        },
+        {'name': 'hall', 'poly_loop': loop, 'floor_height': 0.0, 'extrusion_height': 2.5},
     ]
     instances = [entry(translation=[2, 0, -2.5]), entry(translation=[-2, 0, 2.5])]
     scene = load(tmp_path, instances, regions=regions)
     bath, hall = scene.rooms
     assert (bath.name, bath.label, hall.label) == ('bath 1', 'bathroom', 'hall')
     np.testing.assert_allclose(bath.box.minimum, (0, 0, 0))
-    np.testing.assert_allclose(hall.box.minimum, (-5, -5, 0))
-    np.testing.assert_allclose(hall.box.maximum, (0, 0, 2.5))
+    assert_box(hall, (-5, -5, 0), (0, 0, 2.5))
     assert [item.room_id for item in scene.objects] == [bath.id, hall.id]
 
 
@@ -136,12 +139,11 @@ def test_stage_is_an_unlabelled_object(tmp_path):
     trimesh.creation.box((10, 3, 10)).export(tmp_path / 'stages' / 'hull.glb')
     # Habitat-Sim does not move stages.
     stage = {'template_name': 'stages/hull', 'translation': [1, 2, 3], 'uniform_scale': 1.0}
-    scene = load(tmp_path, [entry()], scene={'stage_instance': stage})
+    scene = load(tmp_path, scene={'stage_instance': stage})
     assert scene.objects[0].name == 'stage'
     assert scene.objects[0].class_id == UNLABELLED
     assert [item.instance_id for item in scene.objects] == [1, 2]
-    np.testing.assert_allclose(scene.objects[0].box.minimum, (-5, -5, -1.5), atol=1e-5)
-    np.testing.assert_allclose(scene.objects[0].box.maximum, (5, 5, 1.5), atol=1e-5)
+    assert_box(scene.objects[0], (-5, -5, -1.5), (5, 5, 1.5))
 
 
 @pytest.mark.parametrize(
@@ -161,12 +163,9 @@ def test_a_stage_that_is_listed_as_a_glb_has_the_axes_that_habitat_gives_it(
     trimesh.creation.box((10, 8, 3)).export(tmp_path / 'stages' / 'hull.glb')
     if config is not None:
         write_json(tmp_path / 'stages' / 'hull.stage_config.json', config)
-    scene = load(
-        tmp_path,
-        [],
-        scene={'stage_instance': {'template_name': 'hull'}},
-        dataset={'stages': {'paths': {'.glb': ['stages']}, **stages}},
-    )
+    dataset = {'stages': {'paths': {'.glb': ['stages']}, **stages}}
+    instance = {'stage_instance': {'template_name': 'hull'}}
+    scene = load(tmp_path, [], scene=instance, dataset=dataset)
     expected = (10, 8, 3) if upright else (10, 3, 8)
     np.testing.assert_allclose(scene.objects[0].box.size, expected, atol=1e-5)
 
@@ -180,39 +179,29 @@ def test_class_0_named_unknown_means_no_class(tmp_path):
 
 
 def test_lights_are_in_the_rooms_they_hang_in(tmp_path):
-    region = {
-        'name': 'bath',
-        'label': 'bathroom',
-        'min_bounds': [0, 0, 0],
-        'max_bounds': [3, 3, 3],
-    }
+    bounds = {'min_bounds': [0, 0, 0], 'max_bounds': [3, 3, 3]}
+    region = {'name': 'bath', 'label': 'bathroom', **bounds}
     entries = {
         'lamp': {'position': [1.0, 2.5, 1.0], 'type': 'point'},
         'away': {'position': [9.0, 2.5, 1.0], 'type': 'point'},
         'sun': {'direction': [0, -1, 0], 'type': 'directional'},
         'torch': {'position': [1, 1, 1], 'type': 'point', 'position_model': 'camera'},
     }
-    scene = load(tmp_path, [entry()], regions=[region], lights={'day': {'lights': entries}})
+    scene = load(tmp_path, regions=[region], lights={'day': {'lights': entries}})
     [room] = scene.rooms
     found = {light.name: light.room_id for light in scene.lights}
     assert found == {'lamp': room.id, 'away': None, 'sun': None, 'torch': None}
 
 
 def test_lights_are_converted_and_scaled():
-    lights = read_lights(
-        {
-            'positive_intensity_scale': 2.0,
-            'negative_intensity_scale': 0.1,
-            'lights': {
-                'lamp': {'position': [1, 2, 3], 'intensity': 4.0, 'color': [1, 0.9, 0.8]},
-                'dark': {'position': [0, 1, 0], 'intensity': -5.0, 'type': 'point'},
-                'sun': {'direction': [0, -1, 1], 'intensity': 9.0, 'type': 'directional'},
-                'torch': {'position': [0, 0, -1], 'position_model': 'camera', 'type': 'point'},
-            },
-        },
-        'test',
-    )
-    lamp, dark, sun, torch = lights
+    entries = {
+        'lamp': {'position': [1, 2, 3], 'intensity': 4.0, 'color': [1, 0.9, 0.8]},
+        'dark': {'position': [0, 1, 0], 'intensity': -5.0, 'type': 'point'},
+        'sun': {'direction': [0, -1, 1], 'intensity': 9.0, 'type': 'directional'},
+        'torch': {'position': [0, 0, -1], 'position_model': 'camera', 'type': 'point'},
+    }
+    scales = {'positive_intensity_scale': 2.0, 'negative_intensity_scale': 0.1}
+    lamp, dark, sun, torch = read_lights({**scales, 'lights': entries}, 'test')
     assert lamp.position == (1, -3, 2)
     assert (lamp.intensity, dark.intensity) == (8.0, -0.5)
     assert (lamp.lamp, dark.lamp, sun.lamp, torch.lamp) == (True, False, False, True)
@@ -230,10 +219,10 @@ def test_lamps_are_what_the_setup_says_and_else_what_a_rule_says(tmp_path):
     entries = {**said, 'weak': {'position': [0, 1, 0], 'intensity': 0.01}}
     found = {light.name: light.lamp for light in read_lights({'lights': entries}, 'test')}
     assert found == {'a': False, 'b': True, 'weak': True}
-    told = load(tmp_path / 'said', [entry()], lights={'day': {'lights': said}}).lamps_in_words
-    assert told == 'lamps of scene test/flat: "b" of 2 lights (as it says)'
-    told = load(tmp_path / 'half', [entry()], lights={'day': {'lights': entries}}).lamps_in_words
-    assert told.startswith('lamps of scene test/flat: "b", "weak" of 3 lights (it does not say')
+    words = load(tmp_path / 'said', lights={'day': {'lights': said}}).lamps_in_words
+    assert words == 'lamps of scene test/flat: "b" of 2 lights (as it says)'
+    words = load(tmp_path / 'half', lights={'day': {'lights': entries}}).lamps_in_words
+    assert words.startswith('lamps of scene test/flat: "b", "weak" of 3 lights (it does not say')
     with pytest.raises(SceneError, match='light "a": "lamp" must be true or false, not 1'):
         read_lights({'lights': {'a': {'lamp': 1}}}, 'test')
 
@@ -254,16 +243,12 @@ def test_templates_that_the_configuration_itself_describes(tmp_path):
         ],
     }
     lights = {'day': {'lights': {'a': {'intensity': 1.0}, 'b': {'intensity': 1.0}}}}
-    setups = {
-        'paths': {'.json': ['lights']},
-        'configs': [
-            {
-                'original_file': 'day.lighting_config.json',
-                'template_handle': 'dusk',
-                'attributes': {'lights': {'b': {'intensity': 0.1}}},
-            }
-        ],
+    dusk = {
+        'original_file': 'day.lighting_config.json',
+        'template_handle': 'dusk',
+        'attributes': {'lights': {'b': {'intensity': 0.1}}},
     }
+    setups = {'paths': {'.json': ['lights']}, 'configs': [dusk]}
     scene = load(
         tmp_path,
         [entry(), entry(template_name='big table'), entry(template_name='new')],
@@ -277,22 +262,21 @@ def test_templates_that_the_configuration_itself_describes(tmp_path):
     assert {light.name: light.intensity for light in scene.lights} == {'a': 1.0, 'b': 0.1}
     objects['configs'][0]['original_file'] = 'objects/tabel.object_config.json'
     with pytest.raises(SceneError, match='changes "objects/tabel.object_config.json"'):
-        load(tmp_path / 'b', [entry()], dataset={'objects': objects})
+        load(tmp_path / 'b', dataset={'objects': objects})
     for i, (cells, message) in enumerate(
         [({}, 'must be a list'), ([{'attributes': {}}], '"original_file" or a "template_handle"')]
     ):
         objects['configs'] = cells
         with pytest.raises(SceneError, match=message):
-            load(tmp_path / f'c{i}', [entry()], dataset={'objects': objects})
+            load(tmp_path / f'c{i}', dataset={'objects': objects})
 
 
 def test_a_part_of_a_template_name_will_do_if_only_one_has_it(tmp_path):
     objects = {name: (raised_box(), {}) for name in ('oak_table', 'oak_chair')}
     path = write_dataset(tmp_path, objects=objects, instances=[entry()])
     assert load_scene(str(path)).objects[0].name == 'oak_table.1'
-    ambiguous = write_dataset(
-        tmp_path / 'b', objects=objects, instances=[entry(template_name='oak')]
-    )
+    oak = [entry(template_name='oak')]
+    ambiguous = write_dataset(tmp_path / 'b', objects=objects, instances=oak)
     with pytest.raises(SceneError, match='no template "oak"'):
         load_scene(str(ambiguous))
 
@@ -308,9 +292,8 @@ def test_a_descriptor_named_like_its_scene(tmp_path):
     }
     region = {'name': 'hall', 'min_bounds': [-9, -1, -9], 'max_bounds': [9, 3, 9]}
     write_json(tmp_path / 'ssd' / 'flat.semantic_config.json', {'region_annotations': [region]})
-    path = write_dataset(
-        tmp_path, objects={'table': (raised_box(), {})}, instances=[entry()], dataset=dataset
-    )
+    objects = {'table': (raised_box(), {})}
+    path = write_dataset(tmp_path, objects=objects, instances=[entry()], dataset=dataset)
     instance = tmp_path / 'scenes' / 'flat.scene_instance.json'
     described = json.loads(instance.read_text())
     del described['semantic_scene_instance']
@@ -324,21 +307,21 @@ def test_a_descriptor_named_like_its_scene(tmp_path):
 
 def test_default_lighting(tmp_path):
     setups = {'day': {'lights': {'a': {'intensity': 1.0}}}, 'night': {'lights': {}}}
-    named = load(tmp_path, [entry()], lights=setups, scene={'default_lighting': 'lights/day'})
+    named = load(tmp_path, lights=setups, scene={'default_lighting': 'lights/day'})
     assert [light.name for light in named.lights] == ['a']
-    ambiguous = load(tmp_path / 'b', [entry()], lights=setups)
+    ambiguous = load(tmp_path / 'b', lights=setups)
     assert ambiguous.lights == ()
-    only = load(tmp_path / 'c', [entry()], lights={'day': setups['day']})
+    only = load(tmp_path / 'c', lights={'day': setups['day']})
     assert len(only.lights) == 1
-    none = load(tmp_path / 'd', [entry()], lights=setups, scene={'default_lighting': 'no_lights'})
+    none = load(tmp_path / 'd', lights=setups, scene={'default_lighting': 'no_lights'})
     assert none.lights == ()
 
 
 def test_digest_follows_every_file(tmp_path):
-    first = load(tmp_path / 'a', [entry()])
-    assert load(tmp_path / 'b', [entry()]).source_sha256 == first.source_sha256
+    first = load(tmp_path / 'a')
+    assert load(tmp_path / 'b').source_sha256 == first.source_sha256
     moved = load(tmp_path / 'c', [entry(translation=[1, 0, 0])])
-    other = load(tmp_path / 'd', [entry()], mesh=textured_box((1, 1, 1)))
+    other = load(tmp_path / 'd', mesh=textured_box((1, 1, 1)))
     assert len({first.source_sha256, moved.source_sha256, other.source_sha256}) == 3
 
 
@@ -372,15 +355,14 @@ def test_digest_follows_every_file(tmp_path):
     ],
 )
 def test_faults_are_named(tmp_path, broken, message):
-    instances = broken.pop('instances', [entry()])
     with pytest.raises(SceneError, match=message):
-        load(tmp_path, instances, broken.pop('attributes', None), **broken)
+        load(tmp_path, **broken)
 
 
 def test_files_that_are_missing_or_broken(tmp_path):
     with pytest.raises(SceneError, match='does not exist'):
         load_scene(str(tmp_path / 'x.scene_dataset_config.json'))
-    path = write_dataset(tmp_path, objects={'table': (raised_box(), {})}, instances=[entry()])
+    path = write_table(tmp_path)
     with pytest.raises(SceneError, match='no scene "flut". Did you mean "flat"'):
         load_scene(str(path), scene='flut')
     asset = tmp_path / 'objects' / 'table.glb'
@@ -403,9 +385,9 @@ def moved_behind_links(root, place):
 
 @pytest.fixture
 def dataset(tmp_path):
-    """Return the folder of a small data set, beside which there is a secret mesh."""
+    """Return the folder of a small data set; outside of it is a secret mesh."""
     folder = tmp_path / 'hub' / 'snapshots' / '0a1b' / 'set'
-    write_dataset(folder, objects={'table': (raised_box(), {})}, instances=[entry()])
+    write_table(folder)
     raised_box().export(tmp_path / 'secret.glb')
     return folder
 
@@ -427,8 +409,7 @@ def test_a_data_set_names_nothing_outside(tmp_path, dataset, name, suffix):
     (dataset / 'objects' / f'link{suffix}').symlink_to(secret)
     (dataset / 'objects' / 'folder').symlink_to(tmp_path)
     named = name.replace('{secret}', str(secret)).replace('.glb', suffix)
-    config = {'render_asset': named}
-    write_json(dataset / 'objects' / 'table.object_config.json', config)
+    write_json(dataset / 'objects' / 'table.object_config.json', {'render_asset': named})
     with pytest.raises(SceneError, match='object "table'):
         load_scene(config_of(dataset))
 
@@ -512,7 +493,7 @@ def test_small_house_graph(small_house):
 
 
 def test_loading_leaves_the_source_alone(tmp_path):
-    path = write_dataset(tmp_path, objects={'table': (raised_box(), {})}, instances=[entry()])
+    path = write_table(tmp_path)
 
     def state():
         return {

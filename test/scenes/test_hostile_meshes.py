@@ -1,4 +1,4 @@
-"""Mesh files that claim what they do not hold, or name what is elsewhere, are one error."""
+"""Mesh files that claim more than they hold, or name files elsewhere, are one error."""
 
 import base64
 import io

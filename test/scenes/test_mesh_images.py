@@ -1,4 +1,4 @@
-"""Textures of mesh files that are broken, and what is in the files but not read."""
+"""Textures of mesh files that are broken, and contents of the files that are not read."""
 
 import base64
 import json

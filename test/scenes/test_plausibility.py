@@ -1,4 +1,4 @@
-"""What is told about scenes that lie on their side, or have another unit."""
+"""Warnings about scenes with another up axis or another unit."""
 
 import dataclasses
 import warnings

@@ -1,4 +1,4 @@
-"""A look-alike of a scene of Replica: quads with object ids, colours in a mesh of their own."""
+"""A look-alike of a scene of Replica: quads with object ids, colours in a separate mesh."""
 
 import json
 from dataclasses import dataclass

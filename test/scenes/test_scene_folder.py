@@ -136,9 +136,8 @@ def test_nodes_with_one_instance_are_one_object(tmp_path):
     assert (scene.class_name(table), table.attributes['color']) == ('table', 'red')
     np.testing.assert_allclose(table.box.minimum, (-0.5, -1, 0), atol=1e-6)
     nodes['table_leg']['class'] = 'leg'
-    with pytest.raises(
-        SceneError, match='"table_top" and "table_leg" have instance 4 and are one'
-    ):
+    reason = '"table_top" and "table_leg" have instance 4 and are one'
+    with pytest.raises(SceneError, match=reason):
         load_scene(str(write_folder(tmp_path, nodes=nodes)))
 
 
@@ -170,10 +169,8 @@ def test_apartment_survives_a_folder(tmp_path):
     assert again.lights == scene.lights
     assert [item.instance_id for item in again.objects] == [i.instance_id for i in scene.objects]
     for first, second in zip(scene.objects, again.objects, strict=True):
-        assert (first.name, first.class_id, first.room_id) == (
-            second.name, second.class_id, second.room_id,
-        )  # fmt: skip
-        assert dict(first.attributes) == dict(second.attributes)
+        for name in ('name', 'class_id', 'room_id', 'attributes'):
+            assert getattr(first, name) == getattr(second, name)
         np.testing.assert_allclose(first.box.minimum, second.box.minimum, atol=1e-5)
         np.testing.assert_allclose(first.box.maximum, second.box.maximum, atol=1e-5)
         assert len(first.world_faces) == len(second.world_faces)
@@ -194,10 +191,8 @@ def test_looks_survive_a_folder(tmp_path):
             np.testing.assert_allclose(one.uv, other.uv, atol=1e-5)
             normals = one.normals @ first.pose.rotation.T
             np.testing.assert_allclose(normals, other.normals, atol=1e-5)
-            if one.material.texture is None:
-                assert other.material.texture is None
-            else:
-                np.testing.assert_array_equal(one.material.texture, other.material.texture)
+            assert (one.material.texture is None) == (other.material.texture is None)
+            np.testing.assert_array_equal(one.material.texture, other.material.texture)
 
 
 def _order(mesh):

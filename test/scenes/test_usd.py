@@ -41,6 +41,15 @@ def write_stage(folder: Path, content: str, up: str = 'Z', unit_m: float = 1.0) 
     return path
 
 
+def prim(kind: str, name: str, *lines: str, meta: str = '') -> str:
+    body = '\n'.join(lines)
+    return f'def {kind} "{name}" {f"({meta})" if meta else ""}\n{{\n{body}\n}}\n'
+
+
+def schema(name: str) -> str:
+    return f'prepend apiSchemas = ["{name}"]'
+
+
 def boxes(scene: Scene) -> dict[str, list[list[float]]]:
     return {
         item.name: (np.round([item.box.minimum, item.box.maximum], 4) + 0.0).tolist()
@@ -55,15 +64,18 @@ def move(x: float, y: float, z: float) -> str:
     )
 
 
+def scale(factors: str) -> str:
+    order = 'uniform token[] xformOpOrder = ["xformOp:scale"]'
+    return f'double3 xformOp:scale = {factors}\n{order}'
+
+
 @with_usd
 def test_centimetres_and_y_up_become_metres_and_z_up(tmp_path: Path) -> None:
+    size = 'double radius = 10\ndouble height = 100\nuniform token axis = '
     content = (
-        'def Xform "Chair_01"\n{\n' + move(100, 50, -30) + 'def Cube "seat"\n{\n'
-        'double size = 40\n}\n}\n'
-        'def Cylinder "Lamp"\n{\ndouble radius = 10\ndouble height = 100\n'
-        'uniform token axis = "Y"\n' + move(0, 50, 0) + '}\n'
-        'def Capsule "Bone"\n{\ndouble radius = 10\ndouble height = 100\n'
-        'uniform token axis = "X"\n}\n'
+        prim('Xform', 'Chair_01', move(100, 50, -30), prim('Cube', 'seat', 'double size = 40'))
+        + prim('Cylinder', 'Lamp', f'{size}"Y"', move(0, 50, 0))
+        + prim('Capsule', 'Bone', f'{size}"X"')
     )
     found = boxes(load_usd_stage(write_stage(tmp_path, content, 'Y', 0.01)))
     assert found['Chair_01'] == [[0.8, 0.1, 0.3], [1.2, 0.5, 0.7]]
@@ -73,42 +85,37 @@ def test_centimetres_and_y_up_become_metres_and_z_up(tmp_path: Path) -> None:
 
 @with_usd
 def test_what_an_object_is(tmp_path: Path) -> None:
-    cube = 'def Cube "a"\n{\n}\ndef Cube "b"\n{\n}\n'
-    labelled = (
-        'def Xform "thing" (prepend apiSchemas = ["SemanticsLabelsAPI:class"])\n{\n'
-        f'token[] semantics:labels:class = ["Coffee_Table"]\n{cube}}}\n'
-        'def Cube "old" (prepend apiSchemas = ["SemanticsAPI:Semantics"])\n{\n'
-        'string semantic:Semantics:params:semanticType = "class"\n'
-        'string semantic:Semantics:params:semanticData = "rug"\n}\n'
-    )
+    cube = prim('Cube', 'a') + prim('Cube', 'b')
+    label = 'token[] semantics:labels:class = ["Coffee_Table"]'
+    older = 'string semantic:Semantics:params:semantic'
+    furniture = (
+        prim('Xform', 'thing', label, cube, meta=schema('SemanticsLabelsAPI:class')),
+        prim('Cube', 'old', f'{older}Type = "class"', f'{older}Data = "rug"',
+             meta=schema('SemanticsAPI:Semantics')),
+        prim('Xform', 'Big_Chair_02', cube),
+    )  # fmt: skip
+    sink = prim('Xform', 'Sink', prim('Xform', 'in', cube), meta='kind = "component"')
     content = (
-        f'def Scope "Furniture"\n{{\n{labelled}def Xform "Big_Chair_02"\n{{\n{cube}}}\n}}\n'
-        'def Xform "Kitchen" (kind = "group")\n{\n'
-        f'def Xform "Sink" (kind = "component")\n{{\ndef Xform "in"\n{{\n{cube}}}\n}}\n'
-        f'def Xform "Mug"\n{{\n{cube}}}\n}}\n'
-        'def Cube "guide"\n{\nuniform token purpose = "guide"\n}\n'
-        'def Xform "hidden"\n{\ntoken visibility = "invisible"\n' + cube + '}\n'
+        prim('Scope', 'Furniture', *furniture)
+        + prim('Xform', 'Kitchen', sink, prim('Xform', 'Mug', cube), meta='kind = "group"')
+        + prim('Cube', 'guide', 'uniform token purpose = "guide"')
+        + prim('Xform', 'hidden', 'token visibility = "invisible"', cube)
     )
     scene = load_usd_stage(write_stage(tmp_path, content), WorldOptions(known_classes=['chair']))
     named = {item.name: scene.class_name(item) for item in scene.objects}
     assert named == {
-        'thing': 'coffee table',
-        'old': 'rug',
-        'Big_Chair_02': 'chair',
-        'Sink': 'sink',
+        'thing': 'coffee table', 'old': 'rug', 'Big_Chair_02': 'chair', 'Sink': 'sink',
         'Mug': 'mug',
-    }
+    }  # fmt: skip
     sizes = [sum(len(mesh.faces) for mesh in item.meshes) for item in scene.objects]
     assert sorted(sizes) == [12, 24, 24, 24, 24]
 
 
 def material(name: str, color: str, more: str = '') -> str:
-    return (
-        f'def Material "{name}"\n{{\n'
-        f'token outputs:surface.connect = </World/{name}/s.outputs:surface>\n'
-        f'def Shader "s"\n{{\nuniform token info:id = "UsdPreviewSurface"\n{color}\n'
-        f'token outputs:surface\n}}\n{more}}}\n'
-    )
+    kind = 'uniform token info:id = "UsdPreviewSurface"'
+    shader = prim('Shader', 's', kind, color, 'token outputs:surface')
+    surface = f'token outputs:surface.connect = </World/{name}/s.outputs:surface>'
+    return prim('Material', name, surface, shader, more)
 
 
 @with_usd
@@ -116,31 +123,34 @@ def test_materials(tmp_path: Path) -> None:
     pixels = np.zeros((2, 2, 3), np.uint8)
     pixels[0], pixels[1] = (250, 10, 20), (5, 200, 30)
     Image.fromarray(pixels).save(tmp_path / 'wood.png')
-    reader = (
-        'def Shader "t"\n{\nuniform token info:id = "UsdUVTexture"\n'
-        'asset inputs:file = @./wood.png@\n'
-        'float2 inputs:st.connect = </World/W/r.outputs:result>\n'
-        'float3 outputs:rgb\n}\ndef Shader "r"\n{\n'
-        'uniform token info:id = "UsdPrimvarReader_float2"\n'
-        'string inputs:varname = "map1"\nfloat2 outputs:result\n}\n'
-    )
-    uv = (
-        'texCoord2f[] primvars:map1 = [(0, 0), (1, 0), (1, 1), (0, 1)] (\n'
-        'interpolation = "faceVarying"\n)\n'
-    )
-    bind = 'rel material:binding = </World/{}>\n'
-    api = '(prepend apiSchemas = ["MaterialBindingAPI"])'
+    reader = """
+        def Shader "t" {
+            uniform token info:id = "UsdUVTexture"
+            asset inputs:file = @./wood.png@
+            float2 inputs:st.connect = </World/W/r.outputs:result>
+            float3 outputs:rgb
+        }
+        def Shader "r" {
+            uniform token info:id = "UsdPrimvarReader_float2"
+            string inputs:varname = "map1"
+            float2 outputs:result
+        }"""
+    uv = """texCoord2f[] primvars:map1 = [(0, 0), (1, 0), (1, 1), (0, 1)] (
+        interpolation = "faceVarying")"""
+    red, wooden = (f'rel material:binding = </World/{name}>' for name in 'RW')
+    triangles = QUAD.replace('[4]', '[3, 3]').replace('[0, 1, 2, 3]', '[0, 1, 2, 0, 2, 3]')
+    subset = """uniform token familyName = "materialBind"
+        uniform token elementType = "face"
+        int[] indices = [1]"""
+    api = schema('MaterialBindingAPI')
+    part = prim('GeomSubset', 'part', subset, red, meta=api)
     content = (
         material('R', 'color3f inputs:diffuseColor = (0.5, 0, 1)')
         + material('W', 'color3f inputs:diffuseColor.connect = </World/W/t.outputs:rgb>', reader)
-        + f'def Cube "red" {api}\n{{\n{bind.format("R")}}}\n'
-        + 'def Cube "shown"\n{\ncolor3f[] primvars:displayColor = [(0.2140411, 0, 0)]\n}\n'
-        + f'def Mesh "wood" {api}\n{{\n{bind.format("W")}{QUAD}{uv}}}\n'
-        + f'def Mesh "both" {api}\n{{\n{bind.format("W")}\n'
-        'point3f[] points = [(0, 0, 0), (2, 0, 0), (2, 1, 0), (0, 1, 0)]\n'
-        'int[] faceVertexCounts = [3, 3]\nint[] faceVertexIndices = [0, 1, 2, 0, 2, 3]\n'
-        f'def GeomSubset "part" {api}\n{{\nuniform token familyName = "materialBind"\n'
-        f'uniform token elementType = "face"\nint[] indices = [1]\n{bind.format("R")}}}\n}}\n'
+        + prim('Cube', 'red', red, meta=api)
+        + prim('Cube', 'shown', 'color3f[] primvars:displayColor = [(0.2140411, 0, 0)]')
+        + prim('Mesh', 'wood', wooden, QUAD, uv, meta=api)
+        + prim('Mesh', 'both', wooden, triangles, part, meta=api)
     )
     scene = load_usd_stage(write_stage(tmp_path, content))
     found = {item.name: item.meshes for item in scene.objects}
@@ -163,10 +173,9 @@ def test_materials(tmp_path: Path) -> None:
 @with_usd
 def test_faces_look_outwards(tmp_path: Path) -> None:
     content = (
-        f'def Mesh "plain"\n{{{QUAD}}}\n'
-        f'def Mesh "left"\n{{{QUAD}uniform token orientation = "leftHanded"\n}}\n'
-        f'def Mesh "mirrored"\n{{{QUAD}double3 xformOp:scale = (-1, 1, 1)\n'
-        'uniform token[] xformOpOrder = ["xformOp:scale"]\n}\n'
+        prim('Mesh', 'plain', QUAD)
+        + prim('Mesh', 'left', QUAD, 'uniform token orientation = "leftHanded"')
+        + prim('Mesh', 'mirrored', QUAD, scale('(-1, 1, 1)'))
     )
     for item in load_usd_stage(write_stage(tmp_path, content)).objects:
         (mesh,) = item.meshes
@@ -178,20 +187,20 @@ def test_faces_look_outwards(tmp_path: Path) -> None:
 
 @with_usd
 def test_lights_by_the_area_that_shines(tmp_path: Path) -> None:
+    def light(kind: str, name: str, *more: str, meta: str = '', **inputs: object) -> str:
+        values = (f'float inputs:{key} = {value}' for key, value in inputs.items())
+        return prim(kind, name, *values, *more, meta=meta)
+
+    color, angle = 'color3f inputs:color = (1, 0.5, 0)', 'float inputs:shaping:cone:angle = 40'
+    bulb = {'intensity': 100, 'exposure': 1, 'radius': 10}
+    cone = {'intensity': 5, 'radius': 100, 'meta': schema('ShapingAPI')}
     content = (
-        'def Cube "c"\n{\n}\n'
-        'def SphereLight "bulb"\n{\nfloat inputs:intensity = 100\nfloat inputs:exposure = 1\n'
-        'float inputs:radius = 10\ncolor3f inputs:color = (1, 0.5, 0)\n'
-        + move(100, 200, 0)
-        + '}\n'
-        'def SphereLight "cone" (prepend apiSchemas = ["ShapingAPI"])\n{\n'
-        'float inputs:intensity = 5\nfloat inputs:radius = 100\n'
-        'float inputs:shaping:cone:angle = 40\n}\n'
-        'def RectLight "panel"\n{\nfloat inputs:intensity = 10\nfloat inputs:width = 200\n'
-        'float inputs:height = 50\n}\n'
-        'def DistantLight "sun"\n{\nfloat inputs:intensity = 3\nbool inputs:normalize = true\n'
-        'float inputs:angle = 0.53\n}\n'
-        'def DomeLight "sky"\n{\n}\n'
+        prim('Cube', 'c')
+        + light('SphereLight', 'bulb', color, move(100, 200, 0), **bulb)
+        + light('SphereLight', 'cone', angle, **cone)
+        + light('RectLight', 'panel', intensity=10, width=200, height=50)
+        + light('DistantLight', 'sun', 'bool inputs:normalize = true', intensity=3, angle=0.53)
+        + prim('DomeLight', 'sky')
     )
     with pytest.warns(OsmabenchWarning, match='sky lights from all sides'):
         scene = load_usd_stage(write_stage(tmp_path, content, 'Y', 0.01))
@@ -215,14 +224,12 @@ def test_lights_by_the_area_that_shines(tmp_path: Path) -> None:
 
 @with_usd
 def test_what_is_missing_is_listed_and_may_be_left_out(tmp_path: Path) -> None:
-    content = (
-        'def Cube "c"\n{\n}\ndef Xform "gone" (prepend references = @./gone.usda@)\n{\n}\n'
-        'def Xform "lost" (prepend references = @./lost.usda@)\n{\n}\n'
-    )
+    content = prim('Cube', 'c')
+    for name in ('gone', 'lost'):
+        content += prim('Xform', name, meta=f'prepend references = @./{name}.usda@')
     stage = write_stage(tmp_path, content)
-    with pytest.raises(
-        MissingFileError, match=r'(?s)names 2 files or models.*gone\.usda.*lost\.usda'
-    ):
+    missing = r'(?s)names 2 files or models.*gone\.usda.*lost\.usda'
+    with pytest.raises(MissingFileError, match=missing):
         load_usd_stage(stage)
     import_scene(str(stage), tmp_path / 'out', world=WorldOptions(skip_missing=True))
     loaded = load_scene(str(tmp_path / 'out'))
@@ -232,9 +239,9 @@ def test_what_is_missing_is_listed_and_may_be_left_out(tmp_path: Path) -> None:
 
 @with_usd
 def test_a_file_elsewhere_is_refused(tmp_path: Path) -> None:
-    write_stage(tmp_path, 'def Cube "c"\n{\n}\n')
+    write_stage(tmp_path, prim('Cube', 'c'))
     (tmp_path / 'in').mkdir()
-    content = 'def Xform "x" (prepend references = @../room.usda@)\n{\n}\n'
+    content = prim('Xform', 'x', meta='prepend references = @../room.usda@')
     stage = write_stage(tmp_path / 'in', content)
     with pytest.raises(SceneError, match=r'in/room\.usda: .*room\.usda.* is outside of its'):
         load_usd_stage(stage)
@@ -244,14 +251,10 @@ def test_a_file_elsewhere_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ('content', 'reported'),
     [
-        (f'def Mesh "m"\n{{{QUAD.replace("[4]", "[5]")}}}\n', 'World/m has faces without corners'),
-        (f'def Mesh "m"\n{{{QUAD.replace("1, 2, 3]", "1, 2, 9]")}}}\n', 'points that are not'),
-        (
-            f'def Mesh "m"\n{{{QUAD}double3 xformOp:scale = (0, 1, 1)\n'
-            'uniform token[] xformOpOrder = ["xformOp:scale"]\n}\n',
-            'is scaled by 0',
-        ),
-        ('def Xform "x"\n{\n}\n', 'no visible models'),
+        (prim('Mesh', 'm', QUAD.replace('[4]', '[5]')), 'World/m has faces without corners'),
+        (prim('Mesh', 'm', QUAD.replace('1, 2, 3]', '1, 2, 9]')), 'points that are not'),
+        (prim('Mesh', 'm', QUAD, scale('(0, 1, 1)')), 'is scaled by 0'),
+        (prim('Xform', 'x'), 'no visible models'),
         ('def Cube "x" {', 'not a whole USD file|not a USD file'),
     ],
 )
@@ -265,4 +268,4 @@ def test_faults_are_named(tmp_path: Path, content: str, reported: str) -> None:
 def test_without_usd_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr('osmabench_ros.scenes.worlds.usd.find_spec', lambda name: None)
     with pytest.raises(MissingDependencyError, match='install .usd-core>='):
-        load_usd_stage(write_stage(tmp_path, 'def Cube "c"\n{\n}\n'))
+        load_usd_stage(write_stage(tmp_path, prim('Cube', 'c')))

@@ -35,7 +35,7 @@ def scene():
 
 
 def hits_before(scene, origin, target):
-    """Tell by Moeller and Trumbore's test whether a triangle lies between two points."""
+    """Return by Moeller and Trumbore's test whether a triangle is between two points."""
     direction = target - origin
     for item in scene.objects:
         a, b, c = (item.world_vertices.astype(float)[item.world_faces[:, k]] for k in range(3))

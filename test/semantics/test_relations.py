@@ -278,7 +278,7 @@ SEAT_POINTS = np.concatenate(
 
 
 def hidden_by(box, points, room=0.01):
-    """Take away the points below a thing."""
+    """Take away the points below an object."""
     inside = (
         (points[:, :2] > box.minimum[:2] - room) & (points[:, :2] < box.maximum[:2] + room)
     ).all(axis=1)
@@ -289,7 +289,7 @@ def test_a_thing_stands_on_the_surface_that_it_hides():
     cushion = node(2, (0.3, 0.1, 0.4), (0.7, 0.5, 0.55), 'cushion')
     seen = hidden_by(cushion.box, SEAT_POINTS)
     assert (2, 'on', 1) in triples([SEAT, cushion], surfaces={1: SEAT_POINTS})
-    # Neither the top of the box nor the points below the thing say so any more.
+    # Neither the top of the box nor the points below the object say so any more.
     assert (2, 'on', 1) not in triples([SEAT, cushion])
     assert (2, 'on', 1) not in triples([SEAT, cushion], surfaces={1: seen})
     assert (2, 'on', 1) in triples([SEAT, cushion], surfaces={1: seen}, occluded=True)

@@ -36,7 +36,7 @@ def definition_file(folder: Path) -> Path:
 
 
 def split_in_two(folder: Path, second: Path) -> None:
-    """Put the file of another bag behind that of the first."""
+    """Put the file of another bag behind the file of the first."""
     file = next(file for file in second.iterdir() if file.suffix in ('.mcap', '.db3'))
     name = f'{folder.name}_later{file.suffix}'
     file.rename(folder / name)

@@ -68,7 +68,7 @@ BED = 9
 
 @pytest.fixture(scope='module')
 def bedroom() -> GroundTruth:
-    """A bed of which a camera sees one end, and a table on which a box stands in full view."""
+    """A bed with one end in view of a camera, and a table with a box on it in full view."""
     screen = box_object(8, 'wall', (1.7, -1.9, 0), (1.75, 0.4, 2.2))
     bed = box_object(BED, 'ball', (1.9, -1.5, 0), (2.5, 0.8, 0.5))
     poses = [camera_at(-2.5, y, 1.4) for y in (-1.0, 0.0, 1.0, 1.7)]

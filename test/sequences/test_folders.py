@@ -1,4 +1,4 @@
-"""Sequences in folders, as OSMa-Bench, ScanNet and methods lay them out."""
+"""Sequences in the folder layouts of OSMa-Bench, ScanNet and methods."""
 
 import json
 import shutil
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import yaml
 from PIL import Image
-from support.world.frames import CAMERA, FRAMES, INFO, LABELS, START_NS, STEP_NS
+from support.world.frames import CAMERA, FRAMES, INFO, LABELS, START_NS, STEP_NS, assert_same_frame
 
 from osmabench_ros.base.files import sha256_of
 from osmabench_ros.errors import SequenceError
@@ -137,12 +137,7 @@ def test_frames_come_back(directory, form):
     assert (sequence.intrinsics, len(sequence)) == (CAMERA, 4)
     assert sequence.info.label_set == LABELS
     for read, frame in zip(sequence, FRAMES, strict=True):
-        assert (read.index, read.stamp_ns) == (frame.index, frame.stamp_ns)
-        for name in ('camera_pose', 'base_pose'):
-            pose, expected = getattr(read, name), getattr(frame, name)
-            np.testing.assert_allclose(pose.matrix, expected.matrix, atol=1e-12)
-        for name in ('color', 'semantic', 'instance'):
-            np.testing.assert_array_equal(getattr(read, name), getattr(frame, name))
+        assert_same_frame(read, frame)
         assert np.isnan(read.depth_m[0, :3]).all()
         half_step = 0.51 / form.depth_scale
         np.testing.assert_allclose(read.depth_m[1:], frame.depth_m[1:], atol=half_step)

@@ -20,12 +20,9 @@ from osmabench_ros.sequences.bags.bag import open_bag
 
 
 def read(path: Path) -> tuple[list[Any], str]:
-    """Return all messages that a bag gives, and what it says is wrong."""
+    """Return all messages of a bag, and its report of damage."""
     with open_bag(path) as bag:
-        messages = [
-            (item.topic, item.header_stamp_ns, item.deserialise()) for item in bag.messages()
-        ]
-        return messages, bag.cut_off
+        return [(x.topic, x.header_stamp_ns, x.deserialise()) for x in bag.messages()], bag.cut_off
 
 
 @pytest.fixture
@@ -82,9 +79,8 @@ def test_compressed_messages_that_become_large(database, sized):
 )
 def test_chunks_with_odd_content(tmp_path, content):
     for summary in (True, False):
-        file = write_mcap(
-            tmp_path / 'a.mcap', schema(), channel(), chunk(content), summary=summary
-        )
+        records = schema(), channel(), chunk(content)
+        file = write_mcap(tmp_path / 'a.mcap', *records, summary=summary)
         assert read(file)[0] == []
 
 

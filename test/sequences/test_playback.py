@@ -5,7 +5,7 @@ import pytest
 from pydantic import ValidationError
 from rosbags.rosbag2 import StoragePlugin
 from support.world.bags import BEACONS, NUMBERS, POSES, START_NS, STEP_NS, write_bag
-from support.world.frames import FRAMES, INFO
+from support.world.frames import FRAMES, INFO, write_frames
 
 from osmabench_ros.base.contract import CAMERA_POSE, COLOR
 from osmabench_ros.errors import ConfigError
@@ -81,10 +81,7 @@ def test_bad_options_are_named(bag: Bag) -> None:
 
 
 def test_sensors_alone_tell_the_time_where_there_are_any(tmp_path: Path) -> None:
-    writer = BagWriter(tmp_path / 'room', INFO)
-    for frame in FRAMES:
-        writer.write(frame)
-    writer.close()
+    write_frames(BagWriter(tmp_path / 'room', INFO))
     with open_bag(tmp_path / 'room') as bag:
         names = [item.topic for item in bag.connections]
         timing = timing_topics(bag, names)

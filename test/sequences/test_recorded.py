@@ -2,7 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.world.frames import FRAMES, INFO, MOUNT
+from support.world.frames import FRAMES, INFO, MOUNT, write_frames
 
 from osmabench_ros.errors import ConfigError, SequenceError
 from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
@@ -18,14 +18,8 @@ from osmabench_ros.sequences.writer import BagWriter, FolderWriter
 from osmabench_ros.simulation.frame_source import FrameSource
 
 
-def write(writer: FolderWriter | BagWriter) -> None:
-    for frame in FRAMES:
-        writer.write(frame)
-    writer.close()
-
-
 def test_frames_are_played_with_stamps_and_base_also_out_of_order(tmp_path: Path) -> None:
-    write(FolderWriter(tmp_path / 'room', OSMA, INFO))
+    write_frames(FolderWriter(tmp_path / 'room', OSMA, INFO))
     source: FrameSource = RecordedFrames(FolderSequence(tmp_path / 'room'))
     assert (source.dataset, source.scene, len(source)) == ('small', 'room', 4)
     assert source.frame_rate_hz == pytest.approx(25.0)
@@ -42,7 +36,7 @@ def test_frames_are_played_with_stamps_and_base_also_out_of_order(tmp_path: Path
 
 
 def test_a_camera_on_no_robot_is_its_own_base(tmp_path: Path) -> None:
-    write(FolderWriter(tmp_path / 'room', OSMA))
+    write_frames(FolderWriter(tmp_path / 'room', OSMA))
     source = RecordedFrames(FolderSequence(tmp_path / 'room'))
     expected = OPTICAL_IN_LINK.matrix
     np.testing.assert_array_equal(source.base_to_camera.matrix, expected)
@@ -51,8 +45,8 @@ def test_a_camera_on_no_robot_is_its_own_base(tmp_path: Path) -> None:
 
 
 def test_folders_and_bags_are_opened(tmp_path: Path) -> None:
-    write(BagWriter(tmp_path / 'bag', INFO))
-    write(FolderWriter(tmp_path / 'osma', OSMA, INFO))
+    write_frames(BagWriter(tmp_path / 'bag', INFO))
+    write_frames(FolderWriter(tmp_path / 'osma', OSMA, INFO))
     assert isinstance(open_sequence(tmp_path / 'osma'), FolderSequence)
     for path in ('bag', 'bag/bag', 'bag/bag/bag.mcap'):
         sequence = open_sequence(tmp_path / path)

@@ -1,4 +1,4 @@
-"""What a simulator shows against the scene that ground truth is made from."""
+"""The images of a simulator against the scene that ground truth is made from."""
 
 import dataclasses
 from collections.abc import Iterator

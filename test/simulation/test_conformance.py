@@ -373,7 +373,7 @@ def test_a_changed_scene_is_seen_as_it_was_changed(name: str) -> None:
 
 
 def test_the_folder_on_disk_is_the_scene_in_memory(scene: Scene, tmp_path: Path) -> None:
-    """The reference of this suite is itself right: loading what was written changes nothing."""
+    """The reference of this suite is itself right: loading the written folder changes nothing."""
     original = room_scene()
     for ours, theirs in zip(original.objects, scene.objects, strict=True):
         np.testing.assert_allclose(ours.box.minimum, theirs.box.minimum, atol=1e-6)

@@ -133,7 +133,7 @@ def test_objects_move_in_every_image_at_once(frames_of: Opener) -> None:
 
 
 def test_exposure_works_before_the_sensor_saturates(frames_of: Opener) -> None:
-    """What is blown out comes back at a shorter exposure, so it is not a scaling of the image."""
+    """Blown out pixels come back at a shorter exposure, so it is not a scaling of the image."""
     bright = {'lighting': {'exposure': 20.0}}
     short = {**bright, 'effects': [{'kind': 'exposure', 'stops': -4.0}]}
     blown, saved = taken(frames_of(bright))[0], taken(frames_of(short))[0]

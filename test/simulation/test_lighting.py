@@ -21,15 +21,8 @@ def two_rooms() -> Scene:
     """A scene with a lamp and a fill light in each half."""
     base = room_scene()
     rooms = (
-        Room(
-            101, 'kitchen', 'kitchen', AxisAlignedBox(np.array([-3, -2, 0]), np.array([0, 2, 2.5]))
-        ),
-        Room(
-            102,
-            'bedroom 1',
-            'bedroom',
-            AxisAlignedBox(np.array([0, -2, 0]), np.array([3, 2, 2.5])),
-        ),
+        Room(101, 'kitchen', 'kitchen', AxisAlignedBox([-3, -2, 0], [0, 2, 2.5])),
+        Room(102, 'bedroom 1', 'bedroom', AxisAlignedBox([0, -2, 0], [3, 2, 2.5])),
     )
     lights = (
         Light('kitchen lamp', position=(-1.5, 0, 2), intensity=2.0, room_id=101),
@@ -39,13 +32,7 @@ def two_rooms() -> Scene:
     return Scene(base.dataset, base.name, base.label_set, base.objects, rooms, lights, ambient=0.1)
 
 
-def lit(
-    condition: Condition,
-    segment: int = 0,
-    progress: float = 0.0,
-    time_s: float = 0.0,
-    x: float = -1.0,
-) -> Lighting:
+def lit(condition: Condition, segment=0, progress=0.0, time_s=0.0, x=-1.0) -> Lighting:
     moment = Moment(segment, progress, time_s, (x, 0.0, 0.0))
     return compute_lighting(condition, two_rooms(), moment)
 
@@ -92,11 +79,8 @@ def test_the_headlight_shines_ahead_beside_the_scenes_lights() -> None:
 def test_dynamic_lamps_live_in_the_first_segment_only() -> None:
     dynamic = load_condition('dynamic')
     for progress in (0.0, 0.5, 1.0):
-        assert set(intensities(lit(dynamic, 0, progress))) == {
-            'kitchen lamp',
-            'bedroom lamp',
-            'fill',
-        }
+        found = set(intensities(lit(dynamic, 0, progress)))
+        assert found == {'kitchen lamp', 'bedroom lamp', 'fill'}
     for segment in (1, 4):
         assert set(intensities(lit(dynamic, segment))) == {'fill'}
 
@@ -145,9 +129,8 @@ def test_rooms_are_selected_by_name_or_kind() -> None:
     off = {'schedule': {'factor': 0.0}}
     dark_bedroom = condition(scene_lights=[{'select': {'rooms': ['bedroom']}, **off}])
     assert set(intensities(lit(dark_bedroom))) == {'kitchen lamp', 'fill'}
-    dark_kitchen = condition(
-        scene_lights=[{'select': {'rooms': ['kitchen'], 'lamps': True}, **off}]
-    )
+    selected = {'rooms': ['kitchen'], 'lamps': True}
+    dark_kitchen = condition(scene_lights=[{'select': selected, **off}])
     assert set(intensities(lit(dark_kitchen))) == {'bedroom lamp', 'fill'}
     by_pattern = condition(scene_lights=[{'select': {'names': ['*lamp']}, **off}])
     assert set(intensities(lit(by_pattern))) == {'fill'}
@@ -166,9 +149,8 @@ def test_rules_multiply() -> None:
         {'schedule': {'factor': 0.5}},
         {'select': {'lamps': False}, 'schedule': {'factor': 3.0}},
     ]
-    assert intensities(lit(condition(scene_lights=rules))) == pytest.approx(
-        {'kitchen lamp': 1.0, 'bedroom lamp': 2.0, 'fill': 0.3}
-    )
+    expected = {'kitchen lamp': 1.0, 'bedroom lamp': 2.0, 'fill': 0.3}
+    assert intensities(lit(condition(scene_lights=rules))) == pytest.approx(expected)
 
 
 def test_the_sun_rises_in_the_east_and_stands_in_the_south_at_noon() -> None:
@@ -179,9 +161,6 @@ def test_the_sun_rises_in_the_east_and_stands_in_the_south_at_noon() -> None:
     assert sun(5.0) is None
     assert sun(19.0) is None
     morning, noon, evening = sun(7.0), sun(12.0), sun(17.0)
-    assert morning is not None
-    assert noon is not None
-    assert evening is not None
     assert morning.direction[0] < 0 < evening.direction[0]  # light travels away from the sun
     elevation = np.degrees(np.arcsin(-noon.direction[2]))
     assert elevation == pytest.approx(40.0)
@@ -209,9 +188,8 @@ def test_the_day_passes_while_the_robot_drives() -> None:
 def test_a_scene_without_lights_is_refused_by_conditions_that_need_them() -> None:
     dark = room_scene(lights=())
     for name in ('baseline', 'dynamic', 'velocity'):
-        with pytest.raises(
-            SimulationError, match=rf'test/room has no lights and condition "{name}"'
-        ):
+        reason = f'test/room has no lights and condition "{name}"'
+        with pytest.raises(SimulationError, match=reason):
             compute_lighting(load_condition(name), dark, Moment(0, 0.0, 0.0))
     for name in ('nominal', 'nominal_velocity', 'camera', 'daytime'):
         compute_lighting(load_condition(name), dark, Moment(0, 0.0, 0.0))

@@ -1,4 +1,4 @@
-"""The light of OSMa-Bench's conditions against what the code of its generator makes of it."""
+"""The light of OSMa-Bench's conditions against the results of its generator's code."""
 
 import dataclasses
 import json
@@ -33,38 +33,14 @@ SETTINGS = {
 }
 """The light settings that its sim_settings name for ReplicaCAD."""
 
-LOOK_ALIKE = {
-    'lights': {
-        'lamp': {
-            'type': 'point',
-            'position': [1.0, 2.0, 3.0],
-            'intensity': 2.0,
-            'color': [1, 0.5, 1.5],
-            'life_intervals': [[None, 1], [3, 4]],
-        },
-        'fill': {
-            'type': 'point',
-            'position': [0.0, 1.0, 0.0, 1.0],
-            'intensity': -4.0,
-            'color': [1, 1, 1],
-            'life_intervals': [[None, None]],
-        },
-        'torch': {
-            'type': 'camera',
-            'position': [0.5, 1.0, -2.0],
-            'intensity': 1.0,
-            'color': [1, 1, 1],
-            'life_intervals': [[1.5, None]],
-        },
-        'never': {
-            'type': 'point',
-            'position': [0.0, 0.0, 0.0],
-            'intensity': 1.0,
-            'color': [1, 1, 1],
-            'life_intervals': [],
-        },
-    }
+KEYS = 'type', 'position', 'intensity', 'color', 'life_intervals'
+ROWS = {
+    'lamp': ('point', [1.0, 2.0, 3.0], 2.0, [1, 0.5, 1.5], [[None, 1], [3, 4]]),
+    'fill': ('point', [0.0, 1.0, 0.0, 1.0], -4.0, [1, 1, 1], [[None, None]]),
+    'torch': ('camera', [0.5, 1.0, -2.0], 1.0, [1, 1, 1], [[1.5, None]]),
+    'never': ('point', [0.0, 0.0, 0.0], 1.0, [1, 1, 1], []),
 }
+LOOK_ALIKE = {'lights': {name: dict(zip(KEYS, row, strict=True)) for name, row in ROWS.items()}}
 GOALS = 5
 
 
@@ -77,7 +53,7 @@ def lit(condition: Condition, goal: int, progress: float = 0.5) -> Lighting:
 
 
 def row(light: Light) -> tuple[str, NDArray[np.float64]]:
-    """Return what OSMa-Bench calls a light's model, and its place (y up) and linear colour."""
+    """Return OSMa-Bench's name of a light's model, and its position (y up) and linear colour."""
     assert light.kind is LightKind.POINT
     x, y, z = light.position
     place = [x, -y, -z] if light.attached_to_camera else turn_to_habitat(np.array([x, y, z]))
@@ -100,9 +76,8 @@ def test_lights_are_those_of_osma_bench_goal_by_goal(name, from_file):
         for light, other in zip(ours.lights, theirs, strict=True):
             model, numbers = row(light)
             assert model == other['model']
-            np.testing.assert_allclose(
-                numbers, [*other['vector'][:3], *other['color']], rtol=1e-5, atol=1e-6
-            )
+            expected = [*other['vector'][:3], *other['color']]
+            np.testing.assert_allclose(numbers, expected, rtol=1e-5, atol=1e-6)
             assert other['vector'][3] == 1.0
 
 
@@ -138,9 +113,8 @@ def test_light_settings_are_a_setup_of_a_condition_beside_them(file):
         f'lighting:\n  setup: {file.name}\n'
         '  scene_lights: [{select: {lamps: true}, schedule: {factor: 0.5}}]\n'
     )
-    found = {
-        light.name: light.intensity for light in lit(load_condition(str(condition)), 0).lights
-    }
+    lights = lit(load_condition(str(condition)), 0).lights
+    found = {light.name: light.intensity for light in lights}
     assert found == {'lamp': 2.5, 'fill': pytest.approx(-0.4)}
 
 

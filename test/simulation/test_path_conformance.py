@@ -69,7 +69,7 @@ def test_paths_keep_the_radius_of_the_robot_clear(planner: Planner, scene: Scene
     z = np.full(len(path.states), path.floor_height_m)
     if path.heights_m is not None:
         z = path.heights_m
-    # Where a path climbs, steps and what lies beside a ramp are not obstacles.
+    # Where a path climbs, steps and surfaces at the side of a ramp are not obstacles.
     low_m = STEP_M if path.heights_m is None else CLIMB_M
     line = np.column_stack([path.states[:, :2], z])
     dense = np.concatenate(

@@ -160,7 +160,7 @@ def test_acceleration_makes_the_robot_slower_and_stop_at_corners(path: RobotPath
     position = np.array([frame.base_pose.translation for frame in trajectory.frames])
     speed = np.linalg.norm(np.diff(position, axis=0), axis=1) * 20.0
     assert speed.max() <= 0.75 + 1e-6
-    # A frame may lie on both sides of a turn, where the acceleration starts anew.
+    # A frame may be on both sides of a turn, where the acceleration starts again.
     assert np.quantile(np.abs(np.diff(speed)) * 20.0, 0.9) <= 0.5 + 1e-6
     reached = path.interpolate_states(path.times_s(gentle), gentle)[0]
     np.testing.assert_allclose(reached, path.states, atol=1e-9)

@@ -1,4 +1,4 @@
-"""Paths in a house with a ramp between two floors, whose heights are known everywhere."""
+"""Paths in a house with a ramp between two floors, of known heights everywhere."""
 
 import json
 from typing import Any
@@ -36,7 +36,16 @@ def house() -> Scene:
 
 @pytest.fixture(scope='module')
 def navigation(house: Scene) -> WalkableGrid:
-    return WalkableGrid.of_scene(house, radius_m=0.2, height_m=1.5)
+    return grid_of(house)
+
+
+def grid_of(scene: Scene, radius_m: float = 0.2, storey: int | None = None) -> WalkableGrid:
+    return WalkableGrid.of_scene(scene, radius_m=radius_m, height_m=1.5, storey=storey)
+
+
+def without(house: Scene, *names: str) -> Scene:
+    kept = tuple(item for item in house.objects if item.name not in names)
+    return Scene('test', 'cut', house.label_set, kept)
 
 
 def eyes(path: RobotPath) -> NDArray[np.float64]:
@@ -103,7 +112,7 @@ def test_distances_over_two_floors_are_the_exact_ones_within_a_percent(
 @pytest.mark.full
 def test_goals_lie_on_both_floors_or_on_the_one_of_storey(house):
     for storey, expected in ((None, {0, 1}), (0, {0}), (1, {1})):
-        found = WalkableGrid.of_scene(house, radius_m=0.2, height_m=1.5, storey=storey)
+        found = grid_of(house, storey=storey)
         points = found.draw_points(40, np.random.default_rng(2))
         assert set(np.rint(points[:, 2] / STOREY_M).astype(int)) == expected
         assert off_m(points, 0.0).max() < 0.01
@@ -112,7 +121,7 @@ def test_goals_lie_on_both_floors_or_on_the_one_of_storey(house):
         assert (path.heights_m is None) == (storey is not None)
     assert found.floor_height_m == pytest.approx(STOREY_M, abs=0.01)
     with pytest.raises(SimulationError, match=r'no storey 2; it has 0 at 0\.00 m, 1 at 2\.80 m'):
-        WalkableGrid.of_scene(house, radius_m=0.2, height_m=1.5, storey=2)
+        grid_of(house, storey=2)
 
 
 def test_a_point_above_another_is_told_by_its_height(navigation):
@@ -125,45 +134,34 @@ def test_a_point_above_another_is_told_by_its_height(navigation):
 
 
 def test_a_floor_without_a_ramp_is_a_storey_of_its_own_and_a_roof_is_none(house):
-    cut = Scene(
-        'test', 'cut', house.label_set, tuple(o for o in house.objects if o.name != 'ramp')
-    )
-    found = WalkableGrid.of_scene(cut, radius_m=0.2, height_m=1.5)
+    cut = without(house, 'ramp')
+    found = grid_of(cut)
     assert found.storeys_m == pytest.approx((0.0, STOREY_M), abs=0.01)
     assert set(found.draw_points(20, np.random.default_rng(0))[:, 2]) == {found.floor_height_m}
-    upstairs = WalkableGrid.of_scene(cut, radius_m=0.2, height_m=1.5, storey=1)
-    assert upstairs.is_free((*UPSTAIRS, STOREY_M))
-    room = WalkableGrid.of_scene(room_scene(), radius_m=0.2, height_m=1.5)
-    assert len(room.storeys_m) == 1
+    assert grid_of(cut, storey=1).is_free((*UPSTAIRS, STOREY_M))
+    assert len(grid_of(room_scene()).storeys_m) == 1
 
 
 @pytest.mark.parametrize(('ramp', 'storeys'), [(True, 2), (False, 1)])
 def test_a_terrace_is_a_storey_if_a_ramp_leads_there(house, ramp, storeys):
     roofed = ('floor_7', 'wall_6') if ramp else ('floor_7', 'wall_6', 'ramp')
-    kept = tuple(item for item in house.objects if item.name not in roofed)
-    found = WalkableGrid.of_scene(
-        Scene('test', 'open', house.label_set, kept), radius_m=0.2, height_m=1.5
-    )
-    assert len(found.storeys_m) == storeys
+    assert len(grid_of(without(house, *roofed)).storeys_m) == storeys
 
 
 def stair_house(count: int) -> Scene:
     """Return the house with stairs of so many steps, 0.28 m deep, instead of the ramp."""
     rise_m, end = STOREY_M / count, 1 + 0.28 * count
-    steps = [
-        box_object(
-            20 + i, 'floor', (1 + 0.28 * i, 4.7, 0), (1.28 + 0.28 * i, 5.8, rise_m * (i + 1))
-        )
-        for i in range(count)
-    ]
+    steps = []
+    for i in range(count):
+        x, high = 1 + 0.28 * i, rise_m * (i + 1)
+        steps.append(box_object(20 + i, 'floor', (x, 4.7, 0), (x + 0.28, 5.8, high)))
     landing = box_object(8, 'floor', (end, 4.7, STOREY_M - 0.1), (10, 6, STOREY_M))
-    rest = [item for item in ramp_house().objects if item.name not in ('ramp', 'floor_3')]
+    rest = without(ramp_house(), 'ramp', 'floor_3').objects
     return Scene('test', 'stairs', LABELS, (*rest, landing, *steps))
 
 
 def test_stairs_are_climbed_step_by_step_if_their_steps_are_low_enough():
-    house = stair_house(16)
-    found = WalkableGrid.of_scene(house, radius_m=0.2, height_m=1.5)
+    found = grid_of(stair_house(16))
     goals = [(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M)]
     seen = eyes(plan_path(found, goals=1, seed=0, goal_points=goals))
     treads = np.rint((seen[:, 2] - EYE_M) / (STOREY_M / 16))
@@ -175,21 +173,20 @@ def test_stairs_are_climbed_step_by_step_if_their_steps_are_low_enough():
     under = np.ceil((seen[on_stairs, 0] - 1) / 0.28)
     assert on_stairs.sum() > 40
     assert (under == treads[on_stairs]).mean() > 0.9
-    steep = WalkableGrid.of_scene(stair_house(11), radius_m=0.2, height_m=1.5)
+    steep = grid_of(stair_house(11))
     assert set(steep.draw_points(20, np.random.default_rng(0))[:, 2]) == {steep.floor_height_m}
 
 
 def test_stairs_have_no_holes_where_a_cell_has_only_points_of_risers():
-    found = WalkableGrid.of_scene(stair_house(16), radius_m=0.3, height_m=1.5)
+    found = grid_of(stair_house(16), radius_m=0.3)
     along_m = np.arange(1.1, 5.3, 0.05)
     treads_m = np.ceil((along_m - 1) / 0.28) * STOREY_M / 16
     assert all(found.is_free((x, 5.25, z)) for x, z in zip(along_m, treads_m, strict=True))
 
 
 def test_a_climbing_path_is_cut_and_read_again(navigation, tmp_path):
-    path = plan_path(
-        navigation, goals=1, seed=0, goal_points=[(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M)]
-    )
+    points = [(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M)]
+    path = plan_path(navigation, goals=1, seed=0, goal_points=points)
     half = path.crop(path.times_s(Motion())[-1] / 2, Motion())
     assert off_m(eyes(half), EYE_M).max() < 0.01
     np.testing.assert_allclose(eyes(half), eyes(path)[: len(eyes(half))], atol=1e-9)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from support.libraries import needs
-from support.world.scenes import CAMERA, box_object, camera_at, room_scene
+from support.world.scenes import CAMERA, camera_at, divided_room
 
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.runs.config import load_config
@@ -17,15 +17,9 @@ pytestmark = needs('open3d')
 HEIGHT_M = 1.2
 
 
-def divided() -> Scene:
-    """A room that a high wall with a gap at y > 1.2 divides."""
-    wall = box_object(8, 'wall', (-0.6, -2.0, 0), (-0.5, 1.0, 2.5))
-    return room_scene(extra=(wall,))
-
-
 @pytest.fixture(scope='module')
 def scene() -> Scene:
-    return divided()
+    return divided_room()
 
 
 @pytest.fixture(scope='module')

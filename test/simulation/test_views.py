@@ -45,7 +45,7 @@ def test_a_sheet_has_a_row_a_condition_and_a_column_a_view(tmp_path: Path) -> No
     row = CAPTION_PX + 60
     assert sheet.shape == (4 * row, 160, 3)
     rows = [sheet[i * row + CAPTION_PX : (i + 1) * row] for i in range(4)]
-    # A condition that moves things leaves none of it to the next one.
+    # A condition that moves objects leaves none of it to the next one.
     np.testing.assert_array_equal(rows[0], rows[2])
     assert (rows[0] != rows[1]).any()
     assert rows[3].mean() > rows[0].mean()

@@ -1,4 +1,4 @@
-"""A bridge in a process of its own that plays a small recorded sequence, and who listens to it."""
+"""A bridge in a separate process that plays a small recorded sequence, and its audience."""
 
 import subprocess
 import sys
@@ -23,17 +23,14 @@ from osmabench_ros.ros.qos import clock_profile, latched_profile
 from osmabench_ros.sequences.layout import OSMA
 from osmabench_ros.sequences.writer import FolderWriter
 from support.waiting import Spinner
-from support.world.frames import FRAMES, INFO
+from support.world.frames import FRAMES, INFO, write_frames
 
 BRIDGE = 'simulator_bridge'
 
 
 def write_sequence(directory: Path, frames: Sequence[Frame] = FRAMES) -> Path:
     """Write the small recorded sequence."""
-    writer = FolderWriter(directory, OSMA, INFO)
-    for frame in frames:
-        writer.write(frame)
-    writer.close()
+    write_frames(FolderWriter(directory, OSMA, INFO), frames)
     return directory
 
 

@@ -45,7 +45,7 @@ class CloudStack(Node):
         self.work()
 
     def work(self) -> None:
-        """Map what is complete."""
+        """Map the complete frames."""
         for stamp in [stamp for stamp, parts in self.parts.items() if len(parts) == 4]:
             parts = self.parts.pop(stamp)
             pose = parts['pose'].pose

@@ -62,8 +62,8 @@ def orphans(tmp_path: Path) -> list[str]:
 
 
 def half_written(tmp_path: Path) -> list[Path]:
-    """Return files and folders that were not renamed to what they were to become."""
-    # What goes while one looks is not an error for os.walk.
+    """Return files and folders that were not renamed to their final names."""
+    # A file that disappears meanwhile is not an error for os.walk.
     return [
         Path(folder) / name
         for folder, folders, files in os.walk(tmp_path / 'runs')
@@ -75,7 +75,7 @@ def half_written(tmp_path: Path) -> list[Path]:
 def failure(
     tmp_path: Path, process: subprocess.Popen, code: int | None = None, *, tidy: bool = True
 ) -> str:
-    """Expect an error and a clean machine, and return what was said, in one line."""
+    """Expect an error and a clean machine, and return the output in one line."""
     text, _ = process.communicate(timeout=880)
     assert process.returncode != 0, text
     assert code is None or process.returncode == code, text
@@ -87,7 +87,7 @@ def failure(
 
 
 def success(process: subprocess.Popen, timeout_s: float = 200.0) -> str:
-    """Expect that all went well, and return what was said."""
+    """Expect that all went well, and return the output."""
     text, _ = process.communicate(timeout=timeout_s)
     assert process.returncode == 0, text
     return text

@@ -1,7 +1,7 @@
 """Writes results in a process that preloads faults.c, and meets a fault at every change in turn.
 
 Called with a folder to work in and error numbers; prints as JSON, by number and stage, how many
-changes to the disk it makes, and what was not as promised when one of them was refused.
+changes to the disk it makes, and the broken promises when one of them was refused.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""A foreign driver: `foreign_camera.py ENCODING PIXEL...`, bytes of each pixel.
+"""A third-party driver: `foreign_camera.py ENCODING PIXEL...`, bytes of each pixel.
 
 Publishes one frame again and again, with depth in millimetres, until its parent is gone.
 """

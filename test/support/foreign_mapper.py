@@ -1,4 +1,4 @@
-"""A foreign mapping method as a node of its own that misbehaves on demand."""
+"""A third-party mapping method as a separate node that misbehaves on demand."""
 
 import contextlib
 import os
@@ -161,7 +161,7 @@ def intruder(name: str) -> subprocess.Popen:
 
 
 def fill_disk(folder: str) -> None:
-    """Leave no space, once a recorder has written what it got so far."""
+    """Leave no space, once a recorder has written the messages so far."""
     [bag] = Path(folder).glob('*/*/bag/*.mcap')
     before = bag.stat().st_size
     while bag.stat().st_size == before:

@@ -1,4 +1,4 @@
-"""A process that publishes what a bridge does: frames at a rate, and what is latched.
+"""A process that publishes like a bridge: frames at a rate, and the latched messages.
 
     python frame_talker.py FRAMES RATE_HZ WIDTH HEIGHT [SUBSCRIBERS]
 
@@ -28,7 +28,7 @@ STEP_NS = 40_000_000
 
 
 def talker_frame(index: int, width: int, height: int) -> Frame:
-    """Return a frame whose content is known from its index."""
+    """Return a frame with a content that is known from its index."""
     rows, columns = np.mgrid[0:height, 0:width]
     wave = ((rows + 3 * columns + 7 * index) // 4).astype(np.uint8)
     pose = Pose.from_yaw(0.01 * index, (0.1 * index, 0.0, 1.0))

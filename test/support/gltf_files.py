@@ -25,7 +25,7 @@ _VIEWS = [
 
 
 def write_gltf(path: Path, image_uri: str, **changes: Any) -> None:
-    """Write a glTF whose texture is in another file, or in a data URI."""
+    """Write a glTF with its texture in another file, or in a data URI."""
     encoded = base64.b64encode(_GEOMETRY).decode()
     buffer = {
         'byteLength': len(_GEOMETRY),
@@ -35,7 +35,7 @@ def write_gltf(path: Path, image_uri: str, **changes: Any) -> None:
 
 
 def write_glb(path: Path, image: bytes, **image_keys: Any) -> None:
-    """Write a GLB whose texture is inside."""
+    """Write a GLB with its texture inside."""
     data = _GEOMETRY + image
     data += bytes(-len(data) % 4)
     view = {'buffer': 0, 'byteOffset': len(_GEOMETRY), 'byteLength': len(image)}

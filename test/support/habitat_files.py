@@ -18,7 +18,7 @@ def write_json(path: Path, data: Any) -> Path:
 
 
 def textured_box(size: tuple[float, float, float]) -> trimesh.Trimesh:
-    """Return a box whose +z face shows an image, red in its upper half, green below."""
+    """Return a box with an image on its +z face, red in its upper half, green below."""
     mesh = trimesh.creation.box(size)
     mesh.unmerge_vertices()
     image = np.zeros((16, 16, 3), np.uint8)

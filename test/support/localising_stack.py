@@ -1,6 +1,6 @@
 """A stack that knows nothing of this package and localises itself: map → odom → base_link.
 
-Its map begins where the robot does. What it knows of its camera it reads from /tf_static.
+Its map begins where the robot does. It reads the camera's place from /tf_static.
 """
 
 import numpy as np
@@ -36,7 +36,7 @@ class LocalisingStack(CloudStack):
         self.work()
 
     def work(self) -> None:
-        """Map what is complete, in the order of the stamps."""
+        """Map the complete frames, in the order of the stamps."""
         while self.parts and {'camera_link', 'camera_color_optical_frame'} <= self.edges.keys():
             stamp = min(self.parts)
             if len(self.parts[stamp]) < 4:

@@ -38,7 +38,7 @@ class Received:
 
     @property
     def results(self) -> list[str]:
-        """What the tools gave back so far, in either API."""
+        """The results of the tools so far, in either API."""
         parts = [part for turn in self.body.get('contents', ()) for part in turn['parts']]
         found = [part['functionResponse'] for part in parts if 'functionResponse' in part]
         if found:

@@ -14,7 +14,7 @@ FIXED = {'object_store_memory': 80 * 2**20, 'memory': 4 * 2**30}
 
 
 class Nodes:
-    """Each node has a temporary folder of its own, and a file that holds up its mappers."""
+    """Each node has a separate temporary folder, and a file that holds up its mappers."""
 
     def __init__(self, cluster: Any, folder: Path) -> None:
         self._cluster, self._folder = cluster, folder
@@ -90,7 +90,7 @@ def ray_cluster() -> Iterator[Nodes]:
     """Start the head of a cluster on ports that the system chooses; its files go with it."""
     folder = Path(tempfile.mkdtemp(prefix='ray', dir='/tmp'))
     # Ray's own niceness for workers, 15, is a standstill on a machine that is busy. A cluster
-    # leaves its address in RAY_TMPDIR, where `auto` finds it: never that of the user.
+    # leaves its address in RAY_TMPDIR, where `auto` finds it, and no cluster of the user.
     os.environ.update(RAY_USAGE_STATS_ENABLED='0', RAY_worker_niceness='0', RAY_TMPDIR=str(folder))
     from ray.cluster_utils import Cluster
 

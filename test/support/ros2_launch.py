@@ -31,13 +31,13 @@ def ros2_launch(file: str, *arguments: str, domain: int, logs: Path) -> subproce
 
 
 def finished(process: subprocess.Popen, timeout_s: float = 280.0) -> str:
-    """Return what a launch that ends by itself has printed."""
+    """Return the output of a launch that ends by itself."""
     text, _ = process.communicate(timeout=timeout_s)
     return text
 
 
 def interrupted(process: subprocess.Popen) -> str:
-    """Press Ctrl-C, and return what was printed."""
+    """Press Ctrl-C, and return the output."""
     process.send_signal(signal.SIGINT)
     return finished(process, 60.0)
 

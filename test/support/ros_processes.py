@@ -26,7 +26,7 @@ KINDS = {
 
 @contextmanager
 def process(domain: int, *command: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """Yield a Python process, told to end and if need be made to when the block is left."""
+    """Yield a Python process, which is ended, if need be by force, when the block is left."""
     environment = {**make_isolated_environment(domain), 'PYTHONPATH': str(TESTS)}
     if extra := os.environ.get('PYTHONPATH'):
         environment['PYTHONPATH'] += os.pathsep + extra
@@ -43,7 +43,7 @@ def process(domain: int, *command: str, **options: Any) -> Iterator[subprocess.P
 
 
 class Listener(Spinner):
-    """A node that keeps topic and bytes, in hexadecimal, of what it receives, and calls runs."""
+    """A node that keeps topic and bytes, in hexadecimal, of its messages, and calls runs."""
 
     def __init__(self, context: Any, topics: tuple[str, ...]) -> None:
         from rclpy.executors import SingleThreadedExecutor

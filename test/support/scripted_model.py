@@ -6,7 +6,7 @@ from typing import Any
 
 
 def _json_after(heading: str, prompt: str) -> Any:
-    """Return the JSON that stands on the line after a heading."""
+    """Return the JSON on the line after a heading."""
     match = re.search(re.escape(heading) + r'[^\n]*\n\s*([\[{].*)', prompt)
     assert match, f'{heading!r} is not in the prompt:\n{prompt}'
     return json.loads(match.group(1))

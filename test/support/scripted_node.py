@@ -1,4 +1,4 @@
-"""Stands in for a node: does what its arguments say, and prints what it finds."""
+"""Replaces a node: follows its arguments, and prints its findings."""
 
 import json
 import os
@@ -20,7 +20,7 @@ HEAVY = ('torch', 'open3d', 'OpenGL', 'moderngl')
 
 @dataclass(frozen=True)
 class ScriptedNode(NodeSpec):
-    """What the runner knows of it."""
+    """The specification that the runner has of it."""
 
     name: str = 'node'
     words: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class ScriptedNode(NodeSpec):
         return 'support.scripted_node'
 
     def arguments(self, _folder: Path) -> list[str]:
-        """Return what it is to do."""
+        """Return its instructions."""
         return list(self.words)
 
 

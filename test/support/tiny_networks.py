@@ -72,7 +72,7 @@ def mask2former(folder: Path) -> Path:
     )
     model = hf.Mask2FormerForUniversalSegmentation(config)
     with torch.no_grad():
-        # Random weights alone are sure of nothing, and what is unsure is not a segment.
+        # Random weights are never sure, and unsure pixels are not a segment.
         model.class_predictor.bias[0] = 10.0
     model.save_pretrained(folder)
     size = {'height': 64, 'width': 64}
@@ -120,7 +120,7 @@ def sam(folder: Path) -> Path:
 
 
 def owl(folder: Path) -> Path:
-    """Boxes of what a text names."""
+    """Boxes of the objects that a text names."""
     torch.manual_seed(0)
     config = hf.OwlViTConfig(text_config=_TEXT, vision_config=_VISION, projection_dim=16)
     hf.OwlViTForObjectDetection(config).save_pretrained(folder)

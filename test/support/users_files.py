@@ -1,4 +1,4 @@
-"""Files of a user, of every kind that a careless clean-up would lose, and what they are."""
+"""Files of a user, of every kind that a careless clean-up would lose, and their contents."""
 
 import os
 import subprocess
@@ -52,7 +52,7 @@ def snapshot(*folders: Path) -> dict[Path, tuple[int, bytes | str | None]]:
 
 
 def lost(before: dict[Path, tuple[int, bytes | str | None]], *folders: Path) -> list[Path]:
-    """Return what is neither as it was nor moved aside; what came in between does not count."""
+    """Return the files that are neither unchanged nor moved aside; later files do not count."""
     after = snapshot(*folders)
     kept = {(_before_its_move(path), now) for path, now in after.items()}
     return [path for path, was in before.items() if (path, was) not in kept]

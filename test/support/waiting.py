@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import psutil
+
 T = TypeVar('T')
 PERIOD_S = 0.02
 
@@ -23,13 +25,21 @@ def wait_until(
     return value
 
 
+def is_alive(pid: int) -> bool:
+    """Return whether a process is there and has not ended."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 class Spinner:
     """What spins an executor while it waits."""
 
     executor: Any
 
     def state_in_words(self) -> str:
-        """Describe what a wait that timed out has seen."""
+        """Describe the last state of a wait that timed out."""
         return ''
 
     def spin_until(self, condition: Callable[[], object], timeout_s: float = 120.0) -> None:

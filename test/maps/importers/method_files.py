@@ -1,4 +1,4 @@
-"""Writes what the mapping methods write, small, for a chair and a table in a y-up world."""
+"""Writes small files of the mapping methods, for a chair and a table in a y-up world."""
 
 import gzip
 import json
@@ -281,7 +281,7 @@ def write_hovsg_flat(folder: Path) -> None:
 
 
 def write_rtabmap(folder: Path, points: np.ndarray = CHAIR, **columns: np.ndarray) -> None:
-    """Write what rtabmap-export leaves beside a database of five nodes; two of them closures."""
+    """Write the files of rtabmap-export and a database of five nodes; two of them closures."""
     folder.mkdir(parents=True, exist_ok=True)
     write_cloud(folder / 'rtabmap_cloud.ply', points, **(columns or gray(len(points))))
     # The optical frame of a robot at the origin, and half a metre further on.

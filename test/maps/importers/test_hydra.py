@@ -153,7 +153,7 @@ def test_a_payload_that_claims_more_than_it_holds_takes_no_memory() -> None:
     causes = []
     for place in (4, len(sound) - 1):
         claiming = bytearray(sound)
-        claiming[place] = 0xDD  # a list whose length is in the next four bytes
+        claiming[place] = 0xDD  # a list with its length in the next four bytes
         with pytest.raises(MapError, match='^the payload') as caught:
             import_payload(bytes(claiming), OPTIONS)
         causes.append(type(caught.value.__cause__))

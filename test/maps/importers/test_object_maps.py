@@ -50,7 +50,7 @@ def test_objects_come_out_z_up_with_features_labels_and_captions(tmp_path):
     np.testing.assert_allclose(chair.box.minimum, placed.min(axis=0), rtol=1e-6)
     np.testing.assert_allclose(chair.oriented_box.axis_aligned().maximum, placed.max(axis=0))
     assert np.linalg.det(chair.oriented_box.pose.rotation) == pytest.approx(1)
-    # What the scene graph left out says so, and keeps the votes of the detector.
+    # Objects left out of the scene graph say so, and keep the votes of the detector.
     flags = [node.attributes.get('in_scene_graph') for node in made.graph.nodes]
     assert flags == [True, False, True, True, None]
     votes = [(label.name, label.score) for label in pruned.labels]

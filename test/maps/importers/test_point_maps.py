@@ -59,13 +59,10 @@ def test_openscene_features_come_out(tmp_path, form):
 def test_conceptfusion_points_come_out_z_up_with_their_features(tmp_path):
     embeddings = EMBEDDINGS.copy()
     embeddings[3] = 0
-    write_conceptfusion(
-        tmp_path,
-        colors=np.full(CHAIR.shape, 200.0, np.float32),
-        features=np.ones((len(CHAIR), 4), np.float32),
-        embeddings=embeddings,
-        confidences=np.full((len(CHAIR), 1), 2.0, np.float32),
-    )
+    colors, features = np.full(CHAIR.shape, 200.0, 'f4'), np.ones((len(CHAIR), 4), 'f4')
+    confidences = np.full((len(CHAIR), 1), 2.0, 'f4')
+    parts = {'colors': colors, 'features': features, 'confidences': confidences}
+    write_conceptfusion(tmp_path, embeddings=embeddings, **parts)
     made = import_map('conceptfusion', tmp_path)
     expected = np.stack([CHAIR[:, 2], -CHAIR[:, 0], -CHAIR[:, 1]], axis=1)
     np.testing.assert_allclose(made.dense.points, expected, rtol=1e-6)

@@ -164,13 +164,9 @@ def test_the_last_cloud_counts(tmp_path):
 
 
 def dsg_update(payload: bytes, *, full: bool, number: int):
-    return make(
-        'hydra_msgs/DsgUpdate',
-        header=header(number * S, 'map'),
-        layer_contents=np.frombuffer(payload, np.uint8),
-        full_update=full,
-        sequence_number=number,
-    )
+    layers, own = np.frombuffer(payload, np.uint8), header(number * S, 'map')
+    parts = {'layer_contents': layers, 'full_update': full, 'sequence_number': number}
+    return make('hydra_msgs/DsgUpdate', header=own, **parts)
 
 
 def test_hydras_last_full_update_counts(tmp_path):
@@ -202,15 +198,8 @@ def test_hydras_last_full_update_counts(tmp_path):
 
 
 def test_markers_are_read_where_there_is_nothing_better(tmp_path):
-    marker = make(
-        'visualization_msgs/Marker',
-        header=header(S, 'map'),
-        id=3,
-        type=1,
-        pose=pose_message(Pose.identity()),
-        scale=xyz((1, 2, 3)),
-        text='chair',
-    )
+    shape = {'pose': pose_message(Pose.identity()), 'scale': xyz((1, 2, 3)), 'text': 'chair'}
+    marker = make('visualization_msgs/Marker', header=header(S, 'map'), id=3, type=1, **shape)
     message = make('visualization_msgs/MarkerArray', markers=[marker])
     folder = write_messages(tmp_path / 'bag', [('/objects', S, message)])
     found = read(folder, '/objects').semantic_map
@@ -219,12 +208,8 @@ def test_markers_are_read_where_there_is_nothing_better(tmp_path):
 
 
 def test_the_map_topic_is_found_or_the_candidates_are_named():
-    own = {
-        '/semantic_map': SEMANTIC_MAP,
-        '/semantic_map_points': POINT_CLOUD,
-        '/semantic_map_markers': MARKERS,
-        '/tf': 'tf2_msgs/msg/TFMessage',
-    }
+    own = {'/semantic_map': SEMANTIC_MAP, '/semantic_map_points': POINT_CLOUD,
+           '/semantic_map_markers': MARKERS, '/tf': 'tf2_msgs/msg/TFMessage'}  # fmt: skip
     assert choose_map_topic(own) == '/semantic_map'
     assert choose_map_topic(own, 'semantic_map_points') == '/semantic_map_points'
     assert choose_map_topic({**own, '/stack/cloud': POINT_CLOUD}) == '/semantic_map'

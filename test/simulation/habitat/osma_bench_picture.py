@@ -1,4 +1,4 @@
-"""Takes a picture as OSMa-Bench's generator does, with Habitat-Sim alone: REQUEST OUT.
+"""Takes a picture as OSMa-Bench's generator does, with only Habitat-Sim: REQUEST OUT.
 
 The request is a JSON file: dataset, scene, camera (a 4x4 pose, y up), width, height, hfov_deg,
 near_m, far_m, hbao, and lights as [x, y, z, red, green, blue], or null where the settings of the

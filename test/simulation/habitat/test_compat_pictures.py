@@ -1,4 +1,4 @@
-"""Pictures of `compat_*` conditions, held to those of Habitat-Sim set as OSMa-Bench sets it."""
+"""Pictures of `compat_*` conditions against Habitat-Sim with the settings of OSMa-Bench."""
 
 import math
 import os
@@ -56,7 +56,7 @@ def corner(folder: Path, shader: str) -> Path:
 def taken_by_habitat_sim(
     dataset: Path, lights: tuple[Light, ...], folder: Path, *, hbao: bool
 ) -> Image:
-    """Return the picture that Habitat-Sim alone takes; without lights, as settings for HM3D do."""
+    """Return the picture of only Habitat-Sim; without lights, as settings for HM3D do."""
     script = Path(__file__).with_name('osma_bench_picture.py')
     request = {
         'dataset': str(dataset),
@@ -78,17 +78,10 @@ def taken_by_habitat_sim(
         or None,
     }
     out = folder / 'picture.npy'
-    subprocess.run(
-        [
-            os.environ[PYTHON_VARIABLE],
-            str(script),
-            str(write_json(folder / 'request.json', request)),
-            str(out),
-        ],
-        env={'HABITAT_SIM_LOG': 'quiet', 'MAGNUM_LOG': 'quiet'},
-        cwd=folder,
-        check=True,
-    )
+    file = write_json(folder / 'request.json', request)
+    command = [os.environ[PYTHON_VARIABLE], str(script), str(file), str(out)]
+    quiet = {'HABITAT_SIM_LOG': 'quiet', 'MAGNUM_LOG': 'quiet'}
+    subprocess.run(command, env=quiet, cwd=folder, check=True)
     return np.load(out)
 
 
@@ -119,7 +112,7 @@ def difference(one: Image, other: Image) -> float:
 def test_a_data_set_that_asks_for_flat_is_shown_as_osma_bench_shows_hm3d(
     simulator, lighting, shader, tmp_path
 ):
-    """Its users are told to edit the shader by hand for lights; here the data set stays."""
+    """Its users edit the shader by hand for lights; here the data set stays."""
     edited = corner(tmp_path / 'edited', shader)
     expected, without = (
         taken_by_habitat_sim(edited, lighting.lights, tmp_path, hbao=hbao)

@@ -1,4 +1,4 @@
-"""The worker process, with a stand-in for habitat_sim: what counts here is how it ends."""
+"""The worker process, with a replacement of habitat_sim: only its end counts here."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.waiting import wait_until
+from support.waiting import is_alive, wait_until
 
 from osmabench_ros.errors import MissingDependencyError, SimulationError
 from osmabench_ros.simulation.habitat.process import WorkerProcess
@@ -111,15 +111,8 @@ def test_the_worker_of_a_killed_process_ends_and_tidies_up(python: str) -> None:
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    wait_until(lambda: not _runs(pid))
+    wait_until(lambda: not is_alive(pid))
     assert not folder.exists()
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_an_interpreter_that_is_not_there_is_named() -> None:

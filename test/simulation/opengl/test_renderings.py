@@ -1,6 +1,6 @@
-"""What the rendering `standard` changes in colour images, and what it leaves."""
+"""The changes of the rendering `standard` to colour images, and the images that it keeps."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import ndimage
 from support.world.runs import small_config
-from support.world.scenes import CAMERA, LABELS, box_mesh, box_object, camera_at, room_scene
+from support.world.scenes import CAMERA, LABELS, box_mesh, camera_at, grey_wall, room_scene
 
 from osmabench_ros.base.color import decoded, encoded
 from osmabench_ros.errors import ConfigError
@@ -27,25 +27,6 @@ LAMP = Lighting((Light('ceiling', position=(0.0, 0.3, 2.3), intensity=3.0),), am
 pytestmark = pytest.mark.gl
 
 Maker = Callable[..., OpenGLSimulator]
-
-
-@pytest.fixture
-def make() -> Iterator[Maker]:
-    made = []
-
-    def maker(scene: Scene, camera: Intrinsics = CAMERA, **options: str) -> OpenGLSimulator:
-        made.append(OpenGLSimulator(scene, camera, **options))
-        return made[-1]
-
-    yield maker
-    for simulator in made:
-        simulator.close()
-
-
-def grey_wall(color: float = 0.5) -> Scene:
-    """A plain wall whose face is the plane x = 3, alone."""
-    wall = box_object(1, 'wall', (3, -20, -20), (3.1, 20, 20), Material((color,) * 3))
-    return Scene('test', 'wall', LABELS, (wall,), ambient=0.0)
 
 
 def hable(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -113,7 +94,7 @@ def test_no_colour_at_an_edge_is_outside_those_of_its_surfaces(make: Maker) -> N
     np.testing.assert_allclose(red_share + blue_share, 1.0, atol=0.01)
     mixed = (red_share > 0.02) & (red_share < 0.98)
     assert 20 < mixed.sum() < 600
-    # Away from edges the colours are those of the surfaces: nominal light has no curve.
+    # Away from edges the surfaces keep their colours: nominal light has no curve.
     inner = ndimage.maximum_filter(seen.instance, 3) == ndimage.minimum_filter(seen.instance, 3)
     np.testing.assert_array_equal(seen.color[inner], seen.albedo[inner])
 

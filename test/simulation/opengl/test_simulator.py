@@ -1,11 +1,11 @@
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.world.scenes import CAMERA, LABELS, box_object, camera_at, room_scene
+from support.world.scenes import CAMERA, LABELS, box_object, camera_at, grey_wall, room_scene
 
 from osmabench_ros.errors import MissingDependencyError, SimulationError
 from osmabench_ros.geometry.frame import Intrinsics
@@ -26,28 +26,9 @@ DOWN = Pose.from_quaternion((-0.25, 0, 0, 0.9682458), (0, 0, 0))
 Maker = Callable[..., OpenGLSimulator]
 
 
-@pytest.fixture
-def make() -> Iterator[Maker]:
-    made = []
-
-    def maker(scene: Scene, camera: Intrinsics = CAMERA, **options: float) -> OpenGLSimulator:
-        made.append(OpenGLSimulator(scene, camera, **options))
-        return made[-1]
-
-    yield maker
-    for simulator in made:
-        simulator.close()
-
-
 def decoded(color: NDArray[np.uint8]) -> NDArray[np.float64]:
     value = color / 255.0
     return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
-
-
-def facing_wall(color: float = 0.5) -> Scene:
-    """A plain grey wall whose face is the plane x = 3, alone."""
-    wall = box_object(1, 'wall', (3, -20, -20), (3.1, 20, 20), Material((color,) * 3))
-    return Scene('test', 'wall', LABELS, (wall,), ambient=0.0)
 
 
 def linear(encoded: float) -> float:
@@ -83,7 +64,7 @@ def test_all_256_values_of_a_texture_come_back_unlit(make: Maker) -> None:
 
 
 def test_albedo_is_the_unlit_image_in_any_light(make: Maker) -> None:
-    simulator = make(facing_wall())
+    simulator = make(grey_wall())
     lamp = Light('a', position=(2.0, 0.5, 0.0), intensity=0.3, color=(1.0, 0.5, 0.2))
     simulator.set_lighting(Lighting((lamp,), ambient=0.02))
     lit = simulator.render(camera_at(0, 0, 0))
@@ -95,7 +76,7 @@ def test_albedo_is_the_unlit_image_in_any_light(make: Maker) -> None:
 
 
 def test_light_follows_the_cosine_and_the_inverse_square(make: Maker) -> None:
-    simulator = make(facing_wall())
+    simulator = make(grey_wall())
     for distance, intensity in ((1.0, 0.7), (2.0, 3.0), (2.5, 1.0)):
         light = Light('a', position=(3 - distance, 0.0, 0.0), intensity=intensity)
         simulator.set_lighting(Lighting((light,), ambient=0.05, exposure=1.3))
@@ -108,7 +89,7 @@ def test_light_follows_the_cosine_and_the_inverse_square(make: Maker) -> None:
 
 
 def test_a_negative_light_takes_light_away_down_to_black(make: Maker) -> None:
-    simulator = make(facing_wall())
+    simulator = make(grey_wall())
     means = []
     for negative in (0.0, -0.5, -5.0):
         lights = (
@@ -130,7 +111,7 @@ def test_a_directional_light_is_as_bright_everywhere_and_casts_shadows(make: Mak
     seen = simulator.render(pose)
     floor = pose.transform(CAMERA.back_project(seen.depth_m))
     on_floor = seen.instance == 1
-    # The table's shadow lies beyond it, on the side the light travels to; its top is at 0.7 m.
+    # The table's shadow is beyond it, on the side the light travels to; its top is at 0.7 m.
     shadow = (
         on_floor & (floor[..., 0] > 1.45) & (floor[..., 0] < 1.55) & (np.abs(floor[..., 1]) < 0.4)
     )
@@ -170,7 +151,7 @@ def test_a_point_light_casts_the_shadow_that_geometry_asks_for(make: Maker) -> N
 
 
 def test_lit_surfaces_show_no_acne(make: Maker) -> None:
-    simulator = make(facing_wall(0.8))
+    simulator = make(grey_wall(0.8))
     light = Light('a', position=(2.6, 6.0, 0.0), intensity=200.0)
     shaded, plain = (Lighting((light,), shadows=shadows) for shadows in (True, False))
     simulator.set_lighting(shaded)
@@ -227,7 +208,7 @@ def test_an_off_centre_principal_point_shifts_the_image(make: Maker) -> None:
 
 
 def test_more_lights_than_the_atlas_has_rows_keep_their_shadows(make: Maker) -> None:
-    """Rows are reused; a light whose row was taken gets a new one when it is needed again."""
+    """Rows are reused; a light that lost its row gets a new one when it is needed again."""
     simulator = make(room_scene(), SMALL)
     lamps = [Light(f'l{i}', position=(0.2 * i - 1, 0.5, 2.3)) for i in range(8)]
     simulator.set_lighting(Lighting((lamps[0],)))

@@ -62,7 +62,7 @@ FOREIGN = {
 
 @cache
 def typestore() -> Any:
-    """Return the types of Humble, those of this package and some of others."""
+    """Return the types of Humble, of this package and of some others."""
     store = get_typestore(Stores.ROS2_HUMBLE)
     types: dict[str, Any] = {}
     for name, text in FOREIGN.items():
@@ -257,7 +257,7 @@ def write_bag(
 
 
 def _age(folder: Path, version: int) -> None:
-    """Make the metadata, and a database, what an older rosbag2 wrote."""
+    """Make the metadata, and a database, like files of an older rosbag2."""
     file = folder / 'metadata.yaml'
     document = yaml.safe_load(file.read_text())
     content = document['rosbag2_bagfile_information']

@@ -1,9 +1,13 @@
 """A few small frames with every kind of depth, class and instance."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 
 from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.sequences.layout import SequenceInfo
 from osmabench_ros.simulation.robot_path import CameraMount
@@ -37,3 +41,27 @@ def _frame(index: int) -> Frame:
 
 
 FRAMES = [_frame(index) for index in range(4)]
+
+
+def write_frames(writer: Any, frames: Iterable[Frame] = FRAMES) -> None:
+    """Write frames with a writer of sequences, and close it."""
+    for frame in frames:
+        writer.write(frame)
+    writer.close()
+
+
+def map_frames(mapper: Any, frames: Iterable[Frame]) -> SemanticMap:
+    """Return the final map that a mapper makes of frames."""
+    for frame in frames:
+        mapper.integrate(frame)
+    return mapper.semantic_map(final=True)
+
+
+def assert_same_frame(read: Frame, frame: Frame) -> None:
+    """Compare frames without their depth, which formats round."""
+    assert (read.index, read.stamp_ns) == (frame.index, frame.stamp_ns)
+    for name in ('camera_pose', 'base_pose'):
+        pose, expected = getattr(read, name), getattr(frame, name)
+        np.testing.assert_allclose(pose.matrix, expected.matrix, atol=1e-12)
+    for name in ('color', 'semantic', 'instance'):
+        np.testing.assert_array_equal(getattr(read, name), getattr(frame, name))

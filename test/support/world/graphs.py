@@ -74,7 +74,7 @@ def living_room() -> SceneGraph:
 
 
 def large_graph(objects: int, labels: int, seed: int = 0) -> SceneGraph:
-    """Return a hall of tables with things on them."""
+    """Return a hall of tables with objects on them."""
     colors = ('red', 'blue', 'green', 'yellow', 'black', 'white', 'brown', 'purple')
     materials = ('wood', 'metal', 'glass', 'plastic', 'leather', 'stone')
     rng = np.random.default_rng(seed)

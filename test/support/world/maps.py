@@ -88,7 +88,7 @@ def featured_map(**space: object) -> SemanticMap:
 
 
 def captioned_map() -> SemanticMap:
-    """Return a map that knows its objects by sentences alone."""
+    """Return a map that knows its objects only by sentences."""
     described = tuple(
         replace(node, labels=(), captions=(CAPTIONS[name],))
         for node, name in zip(nodes(), NAMES, strict=True)

@@ -1,9 +1,14 @@
 """A frame with the masks of a few objects."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 
 from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.mappers.mapper import make_mapper
+from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 LABELS = LabelSet.from_names('small', ['chair', 'table', 'wall'], structure=['wall'], first_id=4)
@@ -26,3 +31,13 @@ def furnished(index: int = 0) -> Frame:
         index, index * 40_000_000, Pose.identity(), CAMERA, color,
         np.ones((30, 40), np.float32), semantic, instance,
     )  # fmt: skip
+
+
+def map_true_masks(method: str, folder: Path, *, frames: int) -> SemanticMap:
+    """Return the map that a program in a folder makes of the true masks of some frames."""
+    variables = {'python': sys.executable, 'root': str(folder)}
+    options = {'method': method, 'work': str(folder / 'work'), 'variables': variables}
+    mapper = make_mapper('offline_true_masks', label_set=LABELS, seed=4, options=options)
+    for index in range(frames):
+        mapper.integrate(furnished(index))
+    return mapper.semantic_map(final=True)

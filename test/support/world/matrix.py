@@ -35,6 +35,7 @@ from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.vqa.question_files import read_records, write_records
 from osmabench_ros.vqa.questions import Answer, AnswerType, Evidence, Question
 from support.world import box_room
+from support.world.frames import map_frames
 from support.world.runs import matrix_config
 
 HOSTILE = '</script><img src=x onerror="window.hacked=true"><b id="injected">'
@@ -143,9 +144,7 @@ def _run(plan: RunPlan, frames, truth: GroundTruth) -> RunReport:
     mapper = make_mapper(
         plan.mapper.name, label_set=truth.label_set, seed=0, options=plan.mapper.options
     )
-    for frame in frames:
-        mapper.integrate(frame)
-    write_map(_with_hostile_node(mapper.semantic_map(final=True)), plan.map_directory)
+    write_map(_with_hostile_node(map_frames(mapper, frames)), plan.map_directory)
     (plan.directory / 'frames').mkdir()
     for index in (0, 3, 6):
         picture = Image.fromarray(frames[index].color)
@@ -161,7 +160,7 @@ def _run(plan: RunPlan, frames, truth: GroundTruth) -> RunReport:
 
 
 def inputs_of(plan: RunPlan) -> EvaluationInputs:
-    """Return what a run of the matrix is evaluated with."""
+    """Return the context for the evaluation of a run of the matrix."""
     shared = plan.shared_directory
     truth, questions = shared / GROUND_TRUTH_FOLDER, shared / QUESTIONS_FILE
     return EvaluationInputs(

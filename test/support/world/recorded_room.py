@@ -1,4 +1,4 @@
-"""Bags of the plain room: a map in a frame of its own, poses with drift, TF, images' stamps."""
+"""Bags of the plain room: a map in another frame, poses with drift, TF, images' stamps."""
 
 from collections.abc import Iterator
 from pathlib import Path

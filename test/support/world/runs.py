@@ -21,7 +21,7 @@ FOREIGN_MAPPER = SUPPORT / 'foreign_mapper.py'
 
 
 def small_config(**changes: Any) -> dict[str, Any]:
-    """Return the data of a configuration: five small frames, geometry alone."""
+    """Return the data of a configuration: five small frames, only geometry."""
     return {
         'name': 'small',
         'scenes': [{'reference': 'apartment', 'seed': 3}],
@@ -42,6 +42,19 @@ def matrix_config(**parts: Any) -> MatrixConfig:
         'name': 'own', 'mappers': [{'name': 'oracle'}], 'suites': [{'name': 'map_geometry'}],
     }  # fmt: skip
     return parse_config({**smallest, **parts}, 'test')
+
+
+def run_small(
+    data: dict[str, Any], out: Path, *, prepared: PreparedScenes | None = None, **options: Any
+) -> Any:
+    """Run the matrix of a configuration below a folder; return its report."""
+    from osmabench_ros.base.progress import silent
+    from osmabench_ros.bringup.runner.matrix_runner import run_matrix
+    from osmabench_ros.runs.config import parse_config
+
+    if prepared:
+        prepared.put_into(out, data)
+    return run_matrix(parse_config(data, 'test'), out, **{'progress': silent, **options})
 
 
 def foreign(mischief: str, **options: Any) -> dict[str, Any]:

@@ -48,7 +48,7 @@ FURNISHED_LABELS = LabelSet.from_names(
 
 
 def box_mesh(size: Sequence[float], material: Material | None = None) -> Mesh:
-    """Return a box about the origin whose faces show the whole texture, upright on the sides."""
+    """Return a box about the origin with the whole texture on each face, upright on the sides."""
     vertices, normals, uv, faces = [], [], [], []
     for axis in range(3):
         for sign in (-1.0, 1.0):
@@ -124,7 +124,7 @@ def ramp_house() -> Scene:
     """Return two floors of 10 m x 6 m, z = 0 and STOREY_M, and a ramp where y > 4.7.
 
     The ramp rises from x = 1 to x = 9; the upper floor is open above it, and a wall on each floor
-    stands in the way.
+    is in the way.
     """
     ramp = Mesh(
         np.array([(1, 4.7, 0), (9, 4.7, STOREY_M), (9, 6, STOREY_M), (1, 6, 0)], np.float32),
@@ -201,6 +201,18 @@ def load_small_house() -> Scene:
     if not folder.is_dir():
         pytest.skip('needs ../shared/scenes/small_house')
     return load_scene(str(folder / 'house.scene_dataset_config.json'))
+
+
+def grey_wall(color: float = 0.5) -> Scene:
+    """A plain wall with its face in the plane x = 3, and nothing else."""
+    wall = box_object(1, 'wall', (3, -20, -20), (3.1, 20, 20), Material((color,) * 3))
+    return Scene('test', 'wall', LABELS, (wall,), ambient=0.0)
+
+
+def divided_room(_reference: object = None) -> Scene:
+    """A room that a high wall with a gap at y > 1.2 divides."""
+    wall = box_object(8, 'wall', (-0.6, -2.0, 0), (-0.5, 1.0, 2.5))
+    return room_scene(extra=(wall,))
 
 
 def door_scene() -> Scene:
