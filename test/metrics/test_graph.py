@@ -15,6 +15,7 @@ from osmabench_ros.metrics.graph import (
     Share,
     attribute_accuracy,
     canonical_relation,
+    exactly,
     label_accuracy,
     relation_scores,
 )
@@ -108,6 +109,8 @@ def test_mask_iou_follows_node_ids():
 
 
 def test_labels_count_exactly_or_by_a_given_meaning():
+    assert exactly('Coffee_table', 'coffee table')
+    assert not exactly('mug', 'cup')
     assert label_accuracy(MATCHES, PREDICTED, TRUE) == Share(1, 3)
     synonyms = {('mug', 'cup')}
     found = label_accuracy(

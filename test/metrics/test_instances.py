@@ -126,6 +126,8 @@ def test_a_staircase_of_fifteen_pieces_is_counted_as_that():
     assert mean_excess(pieces_of_instances(split)) == 7.0
     assert mean_excess(instances_of_pieces(split)) == 0.0
     assert mean_excess(pieces_of_instances(staircase(1))) == 0.0
+    halved = overlaps_of_instances(np.repeat([1, 2], 10), np.repeat([5, 5], 10))
+    assert pieces_of_instances(halved).tolist() == [1, 1]
 
 
 def test_one_mask_over_two_things_is_under_segmentation():

@@ -58,6 +58,9 @@ def test_a_map_is_counted() -> None:
     assert found['labelled_points', ''] == pytest.approx(3 / 4)
     assert found['points_in_nodes', ''] is None
     assert [found[f'extent_{axis}_m', ''] for axis in 'xyz'] == [4, 1, 0.5]
+    owned = dataclasses.replace(dense, instances=np.array([0, 1, 1, 3], np.int32))
+    found = figures(dataclasses.replace(made, dense=owned))
+    assert found['points_in_nodes', ''] == pytest.approx(3 / 4)
     assert found['occupied_volume_m3', ''] == pytest.approx(3 * 0.001)
     assert found['overlapping_objects', ''] == 3
     assert found['duplicate_objects', ''] == 2

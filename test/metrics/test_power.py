@@ -8,6 +8,7 @@ import pytest
 from osmabench_ros.metrics.comparison import (
     Spread,
     power_of,
+    root_mean_square,
     smallest_difference,
     spread_of,
     units_needed,
@@ -64,3 +65,8 @@ def test_one_path_a_scene_says_nothing_about_more_paths():
     assert math.isnan(found.with_more_inside(2))
     assert math.isnan(spread_of({('a', '1'): 0.1}).total)
     assert spread_of({}) == Spread(0, math.nan)
+
+
+def test_the_common_spread_is_the_root_of_the_mean_square_of_known_ones() -> None:
+    assert root_mean_square([3.0, math.nan, 4.0]) == pytest.approx(math.sqrt(12.5))
+    assert math.isnan(root_mean_square([math.nan]))

@@ -211,6 +211,8 @@ def test_summed_matrices_align_by_label() -> None:
     total = one + two
     assert total.labels.tolist() == [2, 5, -1]
     assert total.counts.tolist() == [[3, 0, 0], [1, 5, 2], [0, 0, 0]]
+    special = ConfusionMatrix(np.diag([1, 2, 3]), np.array([4, -1, -2]))
+    assert (special + one).labels.tolist() == [4, 5, -1, -2]
 
 
 def test_matrices_survive_a_file(tmp_path: object) -> None:

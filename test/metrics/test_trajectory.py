@@ -296,6 +296,9 @@ def test_dropped_poses_show_in_what_is_matched_and_covered() -> None:
     corners = truth.positions[[0, 50, 99]]
     chords_m = np.linalg.norm(np.diff(corners, axis=0), axis=1).sum()
     assert values['matched_poses'] == 0.03
+    errors = [item for item in few.records if '_m' in item.metric and 'pe_' in item.metric]
+    assert len(errors) > 10
+    assert not any(item.higher_is_better for item in errors)
     assert values['covered_length'] == pytest.approx(chords_m / truth.path_length_m)
     assert values['reference_path_length_m'] == truth.path_length_m
     assert any('3% of the poses' in remark for remark in few.remarks)

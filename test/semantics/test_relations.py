@@ -149,6 +149,13 @@ def test_lamp_attached_to_the_ceiling_but_cupboard_on_floor_is_not():
     assert not {t for t in found if t[0] in (80, 82, 90)}
 
 
+def test_a_wall_is_a_part_of_the_building_whatever_kind_of_node_it_is():
+    wall = node(80, (-2, 2, 0), (2, 2.1, 2.5), 'wall')
+    found = triples([FLOOR, wall, node(3, (0, 1.7, 0), (0.5, 1.95, 0.5), 'box')])
+    assert found
+    assert not {t for t in found if t[0] == 80}
+
+
 def test_wall_merged_into_one_thing_attaches_by_points():
     # One instance for all walls: its box holds the whole room.
     walls = node(80, (-3, -3, 0), (3, 3, 2.5), 'wall', NodeKind.BACKGROUND)

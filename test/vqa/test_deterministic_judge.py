@@ -215,6 +215,14 @@ def test_an_answer_in_other_units_is_converted():
     assert verdict(NUMBER, 2.0, '200 cm', 0.01).correct
     assert verdict(NUMBER, 3.048, 'about 10 feet', 0.01).correct
     assert not verdict(NUMBER, 2.0, '2 feet', 0.3).correct
+    for names, metres in (
+        ('m meter meters metre metres', 1.0),
+        ('cm centimeter centimeters centimetre centimetres', 0.01),
+        ('mm millimeter millimeters millimetre millimetres', 0.001),
+        ('ft foot feet', 0.3048),
+        ('inch inches', 0.0254),
+    ):
+        assert all(verdict(NUMBER, 50 * metres, f'50 {name}').correct for name in names.split())
 
 
 def test_every_class_name_as_the_answer_is_wrong_for_any_right_answer():

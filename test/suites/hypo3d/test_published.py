@@ -45,6 +45,7 @@ from osmabench_ros.suites.hypo3d.published import (
         ('near', '', 'near'),
         ('in front and to the left', 'in front and left', 'front left'),
         ('two hundred and five', '2 100 5', '205'),
+        ('a thousand', '1000', '1000'),
         ('one point five metres', '1 0 5', '1.5 metres'),
         ('top right corner', 'front right', 'front right'),
         ('007', '7', '7'),
