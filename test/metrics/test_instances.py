@@ -128,6 +128,8 @@ def test_a_staircase_of_fifteen_pieces_is_counted_as_that():
     assert mean_excess(pieces_of_instances(staircase(1))) == 0.0
     halved = overlaps_of_instances(np.repeat([1, 2], 10), np.repeat([5, 5], 10))
     assert pieces_of_instances(halved).tolist() == [1, 1]
+    single = overlaps_of_instances(np.array([1, 2]), np.array([5, 6]))
+    assert pieces_of_instances(single).tolist() == instances_of_pieces(single).tolist() == [1, 1]
 
 
 def test_one_mask_over_two_things_is_under_segmentation():
