@@ -139,7 +139,7 @@ class MapAssembler:
             limits = f'{MAX_CHUNKS} chunks of 1 to {MAX_CHUNK_BYTES} bytes'
             raise ContractError(f'{where}: {what} breaks the limits of {limits}')
         if not SHA256.fullmatch(chunk.digest):
-            raise ContractError(f'{where}: digest "{chunk.digest[:80]}" is not a sha256')
+            raise ContractError(f'{where}: "{chunk.digest[:80]}" is not a hexadecimal sha256')
         if chunk.digest in self._ignored:
             return None
         parts, message = self._chunks.setdefault(chunk.digest, {}), self._announcement
@@ -151,11 +151,11 @@ class MapAssembler:
                 told = f'the map that {message.participant} announced'
                 raise ContractError(f'{where}: {what} does not fit {told}')
             return self._complete()
+        waiting = f'{self._unannounced_bytes} bytes in {self._unannounced_chunks} chunks'
         self._unannounced_bytes += size if is_new else 0
         self._unannounced_chunks += is_new
         room = min(2 * self._max_bytes, MAX_UNANNOUNCED_BYTES)
         if self._unannounced_bytes > room or self._unannounced_chunks > 2 * MAX_CHUNKS:
-            waiting = f'{self._unannounced_bytes} bytes in {self._unannounced_chunks} chunks'
             raise ContractError(f'{where}: {waiting} wait for their announcement; giving up')
         return None
 
