@@ -266,17 +266,13 @@ def open_sequence(path: Path, reading: SequenceReading = AS_IN_THE_CONTRACT) -> 
     incomplete, ConfigError if a folder of images is given a reading.
     """
     with naming_errors(path, SequenceError):
-        return _open(path, reading)
-
-
-def _open(path: Path, reading: SequenceReading) -> RecordedSequence:
-    if not path.exists():
-        raise SequenceError(f'{path} does not exist; name a sequence, a bag or an .mcap file')
-    if path.is_file() or is_bag(path):
-        return BagSequence(path, reading)
-    if reading != AS_IN_THE_CONTRACT:
-        raise ConfigError(f'{path} is a folder of images; topics can be named only for bags')
-    return FolderSequence(path)
+        if not path.exists():
+            raise SequenceError(f'{path} does not exist; name a sequence, a bag or an .mcap file')
+        if path.is_file() or is_bag(path):
+            return BagSequence(path, reading)
+        if reading != AS_IN_THE_CONTRACT:
+            raise ConfigError(f'{path} is a folder of images; topics can be named only for bags')
+        return FolderSequence(path)
 
 
 class FolderSequence(RecordedSequence):
@@ -314,28 +310,26 @@ class FolderSequence(RecordedSequence):
     def frame(self, index: int) -> Frame:
         """Read a frame; SequenceError if an image is missing, broken or of the wrong size."""
         remedy = 'copy or generate the sequence again'
+        images: dict[str, NDArray[Any]] = {}
         with errors_as(SequenceError, f'frame {index}', OsmabenchError, remedy=remedy):
-            return self._frame(index)
-
-    def _frame(self, index: int) -> Frame:
-        images: dict[str, NDArray[Any]] = {'color': read_color(self._path('color', index))}
-        for kind in ('depth', *self._kinds):
-            images[kind] = read_16_bit(self._path(kind, index))
-        for kind, image in images.items():
-            self._check_size(image.shape, kind, index)
-        semantic, instance = images.get('semantic'), images.get('instance')
-        pose, mount = self.poses[index], self.info.base_to_camera
-        return Frame(
-            index,
-            self.stamps_ns[index],
-            pose,
-            self.intrinsics,
-            images['color'],
-            decode_depth(images['depth'], self._depth_scale),
-            None if semantic is None else decode_classes(semantic, self.info.label_set),
-            None if instance is None else instance.astype(np.int32),
-            None if mount is None else pose @ mount.inverse(),
-        )
+            for kind in ('color', 'depth', *self._kinds):
+                read = read_color if kind == 'color' else read_16_bit
+                images[kind] = read(self._path(kind, index))
+            for kind, image in images.items():
+                self._check_size(image.shape, kind, index)
+            semantic, instance = images.get('semantic'), images.get('instance')
+            pose, mount = self.poses[index], self.info.base_to_camera
+            return Frame(
+                index,
+                self.stamps_ns[index],
+                pose,
+                self.intrinsics,
+                images['color'],
+                decode_depth(images['depth'], self._depth_scale),
+                None if semantic is None else decode_classes(semantic, self.info.label_set),
+                None if instance is None else instance.astype(np.int32),
+                None if mount is None else pose @ mount.inverse(),
+            )
 
     def _path(self, kind: str, index: int) -> Path:
         return self._directory / image_path(self._form, kind, index)
