@@ -150,6 +150,10 @@ class _Evaluation:
         metrics += [*bag_content.timing_records(self.content, topic), *map_statistics(made)]
         scored = (record for report in reports for record in report.metrics)
         records = (*scored, *join_run(identity, metrics))
+        numbers: tuple[float, ...] = ()
+        if alignment is not None:
+            pose, scale = alignment.similarity.pose, alignment.similarity.scale
+            numbers = (*pose.translation.tolist(), *pose.quaternion.tolist(), scale)
         of_bags = of_sources(for_run(requirements, identity), Source.MAP, Source.BAG)
         report = BagReport(
             run_id=identity.run_id,
@@ -167,7 +171,7 @@ class _Evaluation:
             reference='' if reference is None else reference.description,
             map_complete=made.header.complete,
             remarks=(*map_remarks(made.header), *remarks),
-            transform=_numbers(alignment),
+            transform=numbers,
         )
         files.write_json(self.folder / evaluation.REPORT, report.model_dump(mode='json'))
         if trajectory is not None:
@@ -277,13 +281,6 @@ class _Evaluation:
             problem = f'{self.source.path} has no true poses to compare "{choice.estimate}" with'
             raise ConfigError(f'{problem}; give --reference-topic or --reference-trajectory')
         return bag_content.bag_trajectory(self.bag, self.content, topic), topic
-
-
-def _numbers(alignment: Alignment | None) -> tuple[float, ...]:
-    if alignment is None:
-        return ()
-    pose = alignment.similarity.pose
-    return (*pose.translation.tolist(), *pose.quaternion.tolist(), alignment.similarity.scale)
 
 
 def place_map(

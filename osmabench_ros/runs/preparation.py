@@ -402,16 +402,13 @@ def _check_recorded_condition(
 
 def run_warnings(plan: RunPlan, preparation: Preparation) -> tuple[str, ...]:
     """Return the warnings about a prepared run that its report has to show, and warn of them."""
-    found = (*_check_pacing(plan), *_check_condition(plan), *_check_lamps(plan, preparation))
+    found = (*_check_condition(plan), *_check_lamps(plan, preparation))
+    if plan.pacing is not plan.config.pacing.mode:
+        why = 'since it acknowledges no frames (acks: false): it may lose some'
+        found = (f'runs of mapper "{plan.mapper.name}" are realtime, {why}', *found)
     for text in found:
         warnings.warn(text, OsmabenchWarning, stacklevel=2)
     return found
-
-
-def _check_pacing(plan: RunPlan) -> Iterator[str]:
-    if plan.pacing is not plan.config.pacing.mode:
-        why = 'since it acknowledges no frames (acks: false): it may lose some'
-        yield f'runs of mapper "{plan.mapper.name}" are realtime, {why}'
 
 
 def _check_condition(plan: RunPlan) -> Iterator[str]:

@@ -16,13 +16,7 @@ from osmabench_ros.metrics.trajectory_records import SUITE as TRAJECTORY
 TIMING_SUITES = ('timing',)
 """Figures of timings.json of a run, frames and latencies with the node as class name."""
 
-BAG_SUITES = (
-    TRAJECTORY,
-    f'{TRAJECTORY}{ALIGNED}',
-    'alignment',
-    'bag_timing',
-    STATISTICS,
-)
+BAG_SUITES = (TRAJECTORY, f'{TRAJECTORY}{ALIGNED}', 'alignment', 'bag_timing', STATISTICS)
 """Suites of the evaluation of a bag next to those that are configured."""
 
 GROWTH_SUFFIXES = ('_over_frames', '_over_time', '_frames_until_90', '_seconds_until_90')

@@ -265,7 +265,7 @@ def connect(address: str) -> Iterator[Any]:
         ray.init(address=address_found, logging_level='error', log_to_driver=True)
     except (OSError, RuntimeError, ValueError) as error:
         why = ' '.join(str(error).split()).rstrip('.')
-        remedy = 'see ray status; all machines need the same versions of Ray and Python'
+        remedy = 'ray status says whether it runs; all machines need the same Ray and Python'
         raise RunError(f'--cluster {address} cannot be reached: {why}; {remedy}') from error
     for number, handler in handlers.items():  # Ray takes the handlers of the command
         signal.signal(number, handler)
