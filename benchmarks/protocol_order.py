@@ -31,17 +31,17 @@ MAIN = (
     ('osma_segmentation', 'strict', 'macc'),
     ('instances', 'strict', 'pq'),
     ('scene_graph', 'strict', 'node_f1'),
-    ('exact_questions', None, 'accuracy'),
-    ('space3d', None, 'accuracy'),
-    ('hypo3d', None, 'accuracy_told'),
+    ('exact_questions', '', 'accuracy'),
+    ('space3d', '', 'accuracy'),
+    ('hypo3d', '', 'accuracy_told'),
     ('cospace', 'strict', 'accuracy'),
     ('grounding', 'strict', 'acc_025'),
     ('promptgt', 'strict', 'accuracy_faithful'),
 )
 DECIDED = (
-    ('exact_questions', None, 'accuracy_rest'),
-    ('space3d', None, 'accuracy_rest'),
-    ('hypo3d', None, 'accuracy_told'),
+    ('exact_questions', '', 'accuracy_rest'),
+    ('space3d', '', 'accuracy_rest'),
+    ('hypo3d', '', 'accuracy_told'),
     ('cospace', 'strict', 'accuracy'),
     ('grounding', 'strict', 'acc_025'),
     ('promptgt', 'strict', 'accuracy_faithful'),
@@ -83,7 +83,7 @@ def main() -> int:
     return int(not all(holds))
 
 
-Figure = tuple[str, str | None, str]
+Figure = tuple[str, str, str]
 
 
 def _values(metrics: Sequence[MetricRecord], mapper: str, figure: Figure) -> dict[int, float]:

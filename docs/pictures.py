@@ -13,8 +13,8 @@ from typing import Any
 
 from PIL import Image
 
-from osmabench_ros.reports.headline import read_headlines
 from osmabench_ros.reports.page.page import PAGE, TEMPLATES
+from osmabench_ros.reports.tidy import read_headlines
 
 FOLDER = Path(__file__).parent
 NOTE = FOLDER / 'pictures.json'

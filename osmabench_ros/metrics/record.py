@@ -21,16 +21,11 @@ class Mode(str, Enum):
     STRICT = 'strict'
 
 
-Text = Annotated[str, Strict()]
 Whole = Annotated[int, Strict()]
 Real = Annotated[float, Strict()]
 Flag = Annotated[bool, Strict()]
-ModeText = Annotated[
-    str,
-    BeforeValidator(lambda mode: '' if mode is None else mode),
-    Strict(),
-    PlainSerializer(lambda mode: mode or None, return_type=str | None),
-]
+_NULL = PlainSerializer(lambda mode: mode or None, return_type=str | None)
+ModeText = Annotated[str, BeforeValidator(lambda mode: '' if mode is None else mode), _NULL]
 """A `Mode` value, in JSON null for ''."""
 
 
@@ -73,20 +68,20 @@ class MetricRecord:
     # JSON texts are validated by it: numbers are never texts, and no key is unknown.
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra='forbid', allow_inf_nan=False)
 
-    run_id: Text = field(default='', kw_only=True)
-    dataset: Text = field(default='', kw_only=True)
-    scene: Text = field(default='', kw_only=True)
-    condition: Text = field(default='', kw_only=True)
-    mapper: Text = field(default='', kw_only=True)
-    simulator: Text = field(default='', kw_only=True)
+    run_id: str = field(default='', kw_only=True)
+    dataset: str = field(default='', kw_only=True)
+    scene: str = field(default='', kw_only=True)
+    condition: str = field(default='', kw_only=True)
+    mapper: str = field(default='', kw_only=True)
+    simulator: str = field(default='', kw_only=True)
     seed: Whole = field(default=0, kw_only=True)
     path_seed: Whole | None = field(default=None, kw_only=True)
     method_seed: Whole | None = field(default=None, kw_only=True)
     speed_factor: Real | None = field(default=None, kw_only=True)
-    suite: Text
+    suite: str
     mode: ModeText
-    metric: Text
-    class_name: Text = ''
+    metric: str
+    class_name: str = ''
     value: Real | None = None
     low: Real | None = None
     high: Real | None = None

@@ -1,7 +1,5 @@
 """Cells of tables as plain values; templates only arrange them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -17,7 +15,7 @@ import yaml
 
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory_records import ALIGNED
-from osmabench_ros.reports.headline import NOT_APPLICABLE
+from osmabench_ros.reports.tidy import NOT_APPLICABLE
 
 
 @dataclass(frozen=True)
@@ -126,13 +124,11 @@ def build_cell_table(
 ) -> pd.DataFrame:
     """Return cells by entries of some columns of scores, in the order of first occurrence.
 
-    The columns are in `order` if it is given, others are left out. Scores may have a `cell`
-    already.
+    The columns are in `order` if it is given, others are left out.
     """
     keys, order = list(rows), list(scores[columns].unique() if order is None else order)
-    if 'cell' not in scores:
-        values = scores[['value', 'low', 'high', 'n']].itertuples(index=False)
-        scores = scores.assign(cell=[make_score_cell(row, number) for row in values])
+    values = scores[['value', 'low', 'high', 'n']].itertuples(index=False)
+    scores = scores.assign(cell=[make_score_cell(row, number) for row in values])
     found = scores.set_index([*keys, columns])['cell'].unstack(columns)
     found = found.reindex(scores.set_index(keys).index.unique(), columns=order)
     return found.where(found.notna(), ABSENT)

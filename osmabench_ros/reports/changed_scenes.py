@@ -1,12 +1,10 @@
 """Metrics of Hypo3D that need more runs than a matrix: changed scenes, changes halfway."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.reports.dialogue import read_dialogue
+from osmabench_ros.reports.content import read_dialogue
 from osmabench_ros.runs.changed_scenes import LIVE, REMAPPED, runs_beside
 from osmabench_ros.runs.evaluate.over_time import GROWTH, ReportOverTime
 from osmabench_ros.runs.plan import RunPlan

@@ -1,7 +1,5 @@
 """Changes between two results: paired differences of metrics, and thresholds on them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +16,7 @@ from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import ConfigError, RunError, suggestion
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.statistics import LEAST_UNITS, paired_difference
-from osmabench_ros.reports.headline import read_headlines
-from osmabench_ros.reports.tidy import METRIC, list_distinct
+from osmabench_ros.reports.tidy import METRIC, list_distinct, read_headlines
 from osmabench_ros.runs.evaluate.evaluation import REPORT
 from osmabench_ros.runs.evaluate.map_evaluation import UNKNOWN
 from osmabench_ros.runs.identity import Seeds, is_run_name
@@ -105,13 +102,11 @@ class ResultChanges:
     @property
     def missing(self) -> list[tuple[str, Sequence[str]]]:
         """Names that one of the results lacks, after a title; no empty lists."""
+        lost = list_distinct(map(join_full_name, self.lost.itertuples()))
         found = (
             ('only in the first result', self.only_before),
             ('only in the second result', self.only_after),
-            (
-                'without a value any more',
-                list_distinct(map(join_full_name, self.lost.itertuples())),
-            ),
+            ('without a value any more', lost),
         )
         return [(title, names) for title, names in found if names]
 
@@ -151,7 +146,7 @@ class Threshold:
     amount: float
 
     @classmethod
-    def parse(cls, text: str) -> Threshold:
+    def parse(cls, text: str) -> 'Threshold':
         """Read METRIC=AMOUNT; raises ConfigError."""
         pattern, found, amount = text.rpartition('=')
         try:
@@ -185,22 +180,16 @@ def read_reports(path: Path) -> tuple[RunReport, ...]:
         If there is none, or a file is malformed.
     """
     whole = path.is_dir() and not is_run_name(path.absolute().name)
-    if whole and ((path / MANIFEST).exists() or not (path / REPORT).exists()):
-        found = (
-            matrix.report(run)
-            for matrix in matrices_at(path)
-            for run in matrix.runs()
-            if run.state is RunState.DONE
-        )
-        return _select_complete(report for report in found if report is not None)
     file = path / REPORT if path.is_dir() else path
-    if 'runs' in read_json(file):
-        return _select_complete(read_model(MatrixReport, file).runs)
-    return _select_complete([read_model(RunReport, file)])
-
-
-def _select_complete(reports: Iterable[RunReport]) -> tuple[RunReport, ...]:
-    return tuple(report for report in reports if report.status is Status.COMPLETE)
+    found: Iterable[RunReport | None]
+    if whole and ((path / MANIFEST).exists() or not file.exists()):
+        matrices = ((matrix, run) for matrix in matrices_at(path) for run in matrix.runs())
+        found = (matrix.report(run) for matrix, run in matrices if run.state is RunState.DONE)
+    elif 'runs' in read_json(file):
+        found = read_model(MatrixReport, file).runs
+    else:
+        found = [read_model(RunReport, file)]
+    return tuple(report for report in found if report and report.status is Status.COMPLETE)
 
 
 def compare_reports(

@@ -1,7 +1,5 @@
 """Comparison of conditions and mappers by unit: tests, and how small a difference shows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +10,7 @@ from osmabench_ros.metrics.statistics import SCENES, Interval
 from osmabench_ros.reports import tidy
 from osmabench_ros.reports.cells import ABSENT, Cell, scale_cell
 from osmabench_ros.reports.content import PageContent
-from osmabench_ros.reports.headline import select_map_headlines
-from osmabench_ros.reports.tidy import Run
+from osmabench_ros.reports.tidy import Run, select_map_headlines
 
 QUESTIONS = 'exact_questions'
 OBJECTS_OF_SCENE = 'objects'

@@ -1,8 +1,6 @@
 """Tables, charts and references of a matrix for a paper."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,19 +9,26 @@ import pandas as pd
 from osmabench_ros.base.files import MARKER, Existing, atomic_directory
 from osmabench_ros.errors import ConfigError, choose
 from osmabench_ros.reports import tidy
+from osmabench_ros.reports.charts.matrix_charts import draw_matrix_charts
 from osmabench_ros.reports.charts.vega import write_images
 from osmabench_ros.reports.comparison import build_comparison_view
-from osmabench_ros.reports.content import skip_pictures
-from osmabench_ros.reports.dialogue import read_dialogue
-from osmabench_ros.reports.headline import NOT_APPLICABLE, select_table_headlines
+from osmabench_ros.reports.content import read_dialogue, skip_pictures
 from osmabench_ros.reports.matrix import with_common_accuracies
-from osmabench_ros.reports.page.page import draw_charts
-from osmabench_ros.reports.tidy import Run
+from osmabench_ros.reports.tidy import NOT_APPLICABLE, Run, select_table_headlines
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 
 BIBLIOGRAPHY = Path(__file__).parent / 'references.bib'
 _USED_BY = '% used by:'
 TABLE, FIGURES, REFERENCES = 'headline', 'figures', 'references.bib'
+
+
+_MARKDOWN = str.maketrans({sign: f'\\{sign}' for sign in '\\|*_<>[]`'})
+_LATEX = str.maketrans({
+    **{sign: f'\\{sign}' for sign in '&%$#_{}'},
+    '\\': r'\textbackslash{}', '~': r'\textasciitilde{}', '^': r'\textasciicircum{}',
+    '<': r'\textless{}', '>': r'\textgreater{}', NOT_APPLICABLE: '--',
+})  # fmt: skip
+"""Signs that Markdown and LaTeX would take for markup."""
 
 
 @dataclass(frozen=True)
@@ -36,51 +41,32 @@ class PaperTable:
 
     def write_markdown(self) -> str:
         """Return the table for Markdown."""
-        cells = self._escape_cells(_escape_markdown, '**{}**')
+        cells = self._escape_cells(_MARKDOWN, '**{}**')
         rule = ['---'] * cells.index.nlevels + ['---:'] * len(cells.columns)
         lines = [[*cells.index.names, *cells.columns], rule, *cells.reset_index().to_numpy()]
         table = ''.join(f'| {" | ".join(line)} |\n' for line in lines)
-        return f'{table}\n{_escape_markdown(self.caption)}\n'
+        return f'{table}\n{self.caption.translate(_MARKDOWN)}\n'
 
     def write_latex(self) -> str:
         """Return the table for LaTeX with the package booktabs."""
-        cells = self._escape_cells(_escape_latex, r'\textbf{{{}}}').reset_index()
+        cells = self._escape_cells(_LATEX, r'\textbf{{{}}}').reset_index()
         words = self.cells.index.nlevels
         styled = cells.style.hide(axis='index')
         text = styled.to_latex(
             column_format='l' * words + 'r' * (len(cells.columns) - words),
-            caption=_escape_latex(self.caption),
+            caption=self.caption.translate(_LATEX),
             position_float='centering',
             hrules=True,
         )
         return f'% \\usepackage{{booktabs}}\n{text}'
 
-    def _escape_cells(self, escaped: Callable[[str], str], bold: str) -> pd.DataFrame:
-        cells = self.cells.map(escaped)
+    def _escape_cells(self, signs: dict[int, str], bold: str) -> pd.DataFrame:
+        cells = self.cells.map(lambda text: text.translate(signs))
         cells = cells.where(~self.bold, cells.map(bold.format))
-        cells.columns = [escaped(name) for name in cells.columns]
-        rows = [[escaped(text) for text in row] for row in cells.index]
-        names = [escaped(name) for name in cells.index.names]
+        cells.columns = [name.translate(signs) for name in cells.columns]
+        rows = [[text.translate(signs) for text in row] for row in cells.index]
+        names = [name.translate(signs) for name in cells.index.names]
         return cells.set_axis(pd.MultiIndex.from_tuples(rows, names=names))
-
-
-_OF_LATEX = {
-    **{sign: f'\\{sign}' for sign in '&%$#_{}'},
-    '\\': r'\textbackslash{}',
-    '~': r'\textasciitilde{}',
-    '^': r'\textasciicircum{}',
-    NOT_APPLICABLE: '--',
-    '<': r'\textless{}',
-    '>': r'\textgreater{}',
-}
-
-
-def _escape_latex(text: str) -> str:
-    return ''.join(_OF_LATEX.get(sign, sign) for sign in text)
-
-
-def _escape_markdown(text: str) -> str:
-    return ''.join(f'\\{sign}' if sign in '\\|*_<>[]`' else sign for sign in text)
 
 
 def read_runs(matrix: MatrixOnDisk) -> list[Run]:
@@ -115,7 +101,7 @@ def export_matrix(matrix: MatrixOnDisk, out: Path, suites: Sequence[str] = ()) -
         (folder / FIGURES).mkdir()
         dialogues = {run.report.run_id: read_dialogue(run.plan.directory) for run in runs}
         comparison = build_comparison_view(runs, skip_pictures(runs, dialogues))
-        write_images(draw_charts(runs, dialogues, comparison), folder / FIGURES)
+        write_images(draw_matrix_charts(runs, comparison.conditions, dialogues), folder / FIGURES)
         files = (item for item in folder.rglob('*') if item.is_file() and item.name != MARKER)
         written = [item.relative_to(folder) for item in files]
     return [out / item for item in sorted(written)]

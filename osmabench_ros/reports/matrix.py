@@ -1,7 +1,5 @@
 """Joins the reports of the runs of a matrix, also again from the folder of the runs."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -18,10 +16,8 @@ from osmabench_ros.errors import ConfigError, RunError, choose
 from osmabench_ros.metrics.record import COLUMNS, RUN_COLUMNS, MetricRecord
 from osmabench_ros.reports.cells import write_csv_text
 from osmabench_ros.reports.changed_scenes import with_changed_scenes
-from osmabench_ros.reports.headline import select_table_headlines
-from osmabench_ros.reports.page.page import write_page
-from osmabench_ros.reports.page.paged import RUNS_A_PAGE, PagedReport
-from osmabench_ros.reports.tidy import Run
+from osmabench_ros.reports.page.page import RUNS_A_PAGE, PagedReport, write_page
+from osmabench_ros.reports.tidy import Run, select_table_headlines
 from osmabench_ros.runs import report_model, run_manifest
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.evaluation import versions

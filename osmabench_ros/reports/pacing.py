@@ -1,7 +1,5 @@
 """Loss, latency and staleness of the runs, from timings.json."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,7 +49,7 @@ class PacingView:
     lockstep: list[TimedRun]
 
     @classmethod
-    def of(cls, timed: Sequence[TimedRun]) -> PacingView:
+    def of(cls, timed: Sequence[TimedRun]) -> 'PacingView':
         """Return the runs by their pacing."""
         return cls(
             [item for item in timed if item.is_realtime],

@@ -1,7 +1,5 @@
 """Colours of classes and outcomes."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
@@ -75,28 +73,21 @@ def format_hex_color(color: Sequence[int]) -> str:
     return '#' + ''.join(f'{channel:02x}' for channel in color)
 
 
+_CONES_OF_OKLAB = np.array([
+    [1, 0.3963377774, 0.2158037573],
+    [1, -0.1055613458, -0.0638541728],
+    [1, -0.0894841775, -1.2914855480],
+])  # fmt: skip
+_RGB_OF_CONES = np.array([
+    [4.0767416621, -3.3077115913, 0.2309699292],
+    [-1.2684380046, 2.6097574011, -0.3413193965],
+    [-0.0041960863, -0.7034186147, 1.7076147010],
+])  # fmt: skip
+
+
 def _convert_from_oklch(lightness: float, chroma: float, hue_deg: float) -> Rgb:
     """Return sRGB of an OKLCH colour (Ottosson 2020), clipped to the gamut."""
     hue = math.radians(hue_deg)
-    a, b = chroma * math.cos(hue), chroma * math.sin(hue)
-    cones = np.array(
-        [
-            lightness + 0.3963377774 * a + 0.2158037573 * b,
-            lightness - 0.1055613458 * a - 0.0638541728 * b,
-            lightness - 0.0894841775 * a - 1.2914855480 * b,
-        ]
-    )
-    linear = np.clip(
-        np.array(
-            [
-                [4.0767416621, -3.3077115913, 0.2309699292],
-                [-1.2684380046, 2.6097574011, -0.3413193965],
-                [-0.0041960863, -0.7034186147, 1.7076147010],
-            ]
-        )
-        @ cones**3,
-        0.0,
-        1.0,
-    )
-    red, green, blue = encoded_image(linear).tolist()
+    cones = _CONES_OF_OKLAB @ (lightness, chroma * math.cos(hue), chroma * math.sin(hue))
+    red, green, blue = encoded_image(np.clip(_RGB_OF_CONES @ cones**3, 0.0, 1.0)).tolist()
     return red, green, blue

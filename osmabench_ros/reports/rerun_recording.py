@@ -7,12 +7,10 @@ CUT_HEIGHT_M above the floors are an entity `ceiling` below it, so that they can
 Timelines: `frame` and `time`.
 """
 
-from __future__ import annotations
-
 import io
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -31,16 +29,16 @@ from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.maps.storage import read_map
-from osmabench_ros.reports.headline import read_headlines
 from osmabench_ros.reports.palette import name_color
 from osmabench_ros.reports.pictures import graph_errors
 from osmabench_ros.reports.pictures.sample_frames import read_camera_poses
 from osmabench_ros.reports.pictures.topview import CUT_HEIGHT_M
+from osmabench_ros.reports.tidy import read_headlines
 from osmabench_ros.runs.identity import slug
 from osmabench_ros.runs.matrix_on_disk import open_run
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import RunReport
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
+from osmabench_ros.semantics.scene_graph import NodeKind
 from osmabench_ros.semantics.storeys import measure_heights_above_floor
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.sequences.recorded import open_sequence
@@ -290,21 +288,13 @@ def _draw_layers(graphs: str, clouds: str, layers: graph_errors.Layers) -> dict[
     entities: dict[str, Any] = {}
     for name, cloud in layers.clouds.items():
         entities |= _draw_cloud(f'{clouds}/{name}', cloud)
-    coloured = layers.graphs['graph']
-    objects = {node.id for node in coloured.graph.of_kind(NodeKind.OBJECT)}
-    nodes = coloured.graph.nodes
-    parts = {
-        f'{graphs}/objects': ([node for node in nodes if node.id in objects], coloured.colors),
-        f'{graphs}/structure': ([x for x in nodes if x.id not in objects], coloured.colors),
-    }
-    if 'errors' in layers.graphs:
-        errors = layers.graphs['errors']
-        parts[f'{graphs}/errors'] = list(errors.graph.nodes), errors.colors
-    for path, (shown, colors) in parts.items():
-        boxed = [node for node in shown if node.oriented_box or node.box]
-        if boxed:
-            entities[path] = _draw_boxes(boxed, colors)
-    return entities | _draw_edges(f'{graphs}/edges', coloured)
+    graph, errors = layers.graphs['graph'], layers.graphs.get('errors')
+    objects = {node.id for node in graph.graph.of_kind(NodeKind.OBJECT)}
+    entities |= _draw_boxes(f'{graphs}/objects', graph, objects)
+    entities |= _draw_boxes(f'{graphs}/structure', graph, graph.colors.keys() - objects)
+    if errors is not None:
+        entities |= _draw_boxes(f'{graphs}/errors', errors, errors.colors)
+    return entities | _draw_edges(f'{graphs}/edges', graph)
 
 
 def _draw_cloud(path: str, dense: DenseMap) -> dict[str, Any]:
@@ -324,28 +314,29 @@ def _draw_cloud(path: str, dense: DenseMap) -> dict[str, Any]:
     }
 
 
-def _draw_boxes(nodes: Sequence[SceneNode], colors: Mapping[int, Any]) -> Any:
-    rerun = require_rerun()
-    placed = [_place_box(node) for node in nodes]
-    return rerun.Boxes3D(
-        centers=[center for center, _, _ in placed],
-        half_sizes=[size / 2 for _, size, _ in placed],
-        quaternions=[rerun.Quaternion(xyzw=turn) for _, _, turn in placed],
-        colors=[colors[node.id] for node in nodes],
-        labels=[f'{node.label or "?"} {node.id}' for node in nodes],
-        show_labels=len(nodes) <= MAX_SHOWN_LABELS,
+def _draw_boxes(
+    path: str, coloured: graph_errors.ColouredGraph, shown: Collection[int]
+) -> dict[str, Any]:
+    rerun, boxes = require_rerun(), {}
+    for node in coloured.graph.nodes:
+        if node.id in shown and node.oriented_box is not None:
+            pose = node.oriented_box.pose
+            boxes[node] = pose.translation, node.oriented_box.size, pose.quaternion
+        elif node.id in shown and node.box is not None:
+            boxes[node] = node.box.center, node.box.size, np.array([0.0, 0.0, 0.0, 1.0])
+    if not boxes:
+        return {}
+    entity = rerun.Boxes3D(
+        centers=[center for center, _, _ in boxes.values()],
+        half_sizes=[size / 2 for _, size, _ in boxes.values()],
+        quaternions=[rerun.Quaternion(xyzw=turn) for _, _, turn in boxes.values()],
+        colors=[coloured.colors[node.id] for node in boxes],
+        labels=[f'{node.label or "?"} {node.id}' for node in boxes],
+        show_labels=len(boxes) <= MAX_SHOWN_LABELS,
         fill_mode='majorwireframe',
         radii=_LINE_RADIUS_M,
     )
-
-
-def _place_box(node: SceneNode) -> tuple[NDArray[np.float64], ...]:
-    """Return centre, size and quaternion (x, y, z, w) of the box of a node."""
-    oriented = node.oriented_box
-    if oriented is not None:
-        return oriented.pose.translation, oriented.size, oriented.pose.quaternion
-    assert node.box is not None
-    return node.box.center, node.box.size, np.array([0.0, 0.0, 0.0, 1.0])
+    return {path: entity}
 
 
 def _draw_edges(path: str, coloured: graph_errors.ColouredGraph) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """The report of a sweep over speeds: report.json, report.csv, one page, and a table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,11 +11,10 @@ from rich.markup import escape
 from osmabench_ros.base.files import write_json, write_text
 from osmabench_ros.reports import cells
 from osmabench_ros.reports.charts.vega import Specification, build_specification
-from osmabench_ros.reports.headline import Headline, select_map_headlines
 from osmabench_ros.reports.page.over_time import draw_line_layers
 from osmabench_ros.reports.page.page import PAGE, write_rendered
 from osmabench_ros.reports.terminal import make_console, make_table
-from osmabench_ros.reports.tidy import list_distinct
+from osmabench_ros.reports.tidy import Headline, list_distinct, select_map_headlines
 from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
 
 _PANELS_IN_A_ROW = 3

@@ -1,7 +1,5 @@
 """The tables that commands print at their end."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -22,8 +20,8 @@ from osmabench_ros.reports.cells import (
     read_columns,
 )
 from osmabench_ros.reports.changes import ResultChanges, format_interval, join_full_name
-from osmabench_ros.reports.headline import select_table_headlines
 from osmabench_ros.reports.pacing import UNKNOWN, PacingView, TimedRun
+from osmabench_ros.reports.tidy import select_table_headlines
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status

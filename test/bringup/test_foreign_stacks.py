@@ -43,7 +43,7 @@ def cloud_stack(how: str = '', **settings: Any) -> dict[str, Any]:
     return {'name': 'cloud', 'command': command, 'map_topic': TOPIC, **settings}
 
 
-def figure(report: Any, metric: str, mode: str | None = None) -> float:
+def figure(report: Any, metric: str, mode: str = '') -> float:
     wanted, records = (metric, mode, ''), report.runs[0].metrics
     [found] = [x for x in records if (x.metric, x.mode, x.class_name) == wanted]
     return found.value

@@ -1,7 +1,7 @@
 import pytest
 
 from osmabench_ros.reports.cells import format_plain
-from osmabench_ros.reports.headline import NOT_APPLICABLE
+from osmabench_ros.reports.tidy import NOT_APPLICABLE
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from support.world.matrix import HOSTILE, SOFA, Matrix
 
 from osmabench_ros.base.files import claim_folder
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.reports.dialogue import (
+from osmabench_ros.reports.content import (
     build_answer_rows,
     build_node_rows,
     build_question_rows,

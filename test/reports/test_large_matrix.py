@@ -13,7 +13,7 @@ from osmabench_ros.base.files import write_json
 from osmabench_ros.errors import RunError
 from osmabench_ros.reports import matrix as reports
 from osmabench_ros.reports.matrix import rebuild_report
-from osmabench_ros.reports.page import paged
+from osmabench_ros.reports.page import page
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunState
 from osmabench_ros.runs.report_model import MatrixReport, RunReport
 from osmabench_ros.runs.run_manifest import FIGURES, PAGES, finish_run
@@ -35,7 +35,7 @@ def large(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory) -> MatrixOnD
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reports, 'MOST_ON_ONE_PAGE', 5)
         patch.setattr(reports, 'RUNS_A_PAGE', 2)
-        patch.setattr(paged, 'RUNS_A_PAGE', 2)
+        patch.setattr(page, 'RUNS_A_PAGE', 2)
         rebuild_report(MatrixOnDisk(found.root))
     return MatrixOnDisk(found.root)
 

@@ -5,13 +5,14 @@ import pandas as pd
 import pytest
 from support.world.matrix import Matrix
 
-from osmabench_ros.reports.headline import read_headlines, select_map_headlines
 from osmabench_ros.reports.tidy import (
     Run,
     compute_means,
     find_baseline_condition,
     join_runs,
+    read_headlines,
     select_headline_scores,
+    select_map_headlines,
 )
 from osmabench_ros.runs.identity import SceneKey
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from osmabench_ros.reports.headline import read_headlines, select_table_headlines
 from support.world.matrix import Matrix
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.reports.headline import read_headlines, select_table_headlines
 from osmabench_ros.reports.page.headline_table import (
     build_headline_table,
     build_machine_rows,
@@ -20,7 +20,7 @@ from osmabench_ros.reports.page.metric_tables import (
     build_class_table,
     build_metric_table,
 )
-from osmabench_ros.reports.tidy import Run
+from osmabench_ros.reports.tidy import Run, select_table_headlines
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.report_model import RunReport
 

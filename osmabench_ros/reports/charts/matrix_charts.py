@@ -1,9 +1,7 @@
 """Charts of a matrix: headline metrics, changes, classes, answers by category, latency."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -16,9 +14,9 @@ from osmabench_ros.metrics.statistics import LEAST_UNITS
 from osmabench_ros.reports import tidy
 from osmabench_ros.reports.charts import vega
 from osmabench_ros.reports.comparison import QUESTIONS, Contrast
-from osmabench_ros.reports.headline import select_map_headlines
+from osmabench_ros.reports.content import Dialogue, compute_paired_interval
 from osmabench_ros.reports.pacing import TimedRun
-from osmabench_ros.reports.tidy import Run
+from osmabench_ros.reports.tidy import Run, select_map_headlines
 from osmabench_ros.runs.timings import Participation
 
 _WIDTH_PX, _LEAST_PANEL_PX, _LETTER_PX, _ROW_PX = 990, 85, 7, 19
@@ -32,13 +30,17 @@ PairedInterval = Callable[[str, str], 'tuple[float, float] | None']
 
 
 def draw_matrix_charts(
-    runs: Sequence[Run], contrasts: Sequence[Contrast], paired_interval: PairedInterval
+    runs: Sequence[Run], contrasts: Sequence[Contrast], dialogues: Mapping[str, Dialogue]
 ) -> vega.Charts:
     """Return the charts of a matrix by name; `contrasts` are of its conditions."""
+
+    def interval(before: str, after: str) -> tuple[float, float] | None:
+        return compute_paired_interval(dialogues[before], dialogues[after])
+
     scored = [run for run in runs if not run.failed]
     found = {
         'conditions': draw_condition_chart(scored),
-        'changes': draw_change_chart(scored, paired_interval),
+        'changes': draw_change_chart(scored, interval),
         'classes': draw_class_chart(scored),
         **{chart.name: draw_question_chart(scored, chart) for chart in list_question_charts()},
         'robustness': draw_robustness_chart(contrasts, runs),

@@ -1,7 +1,5 @@
 """One grammar of charts: Vega-Lite specifications that take their colours from the page."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -14,48 +12,18 @@ from typing import Any
 
 import altair as alt
 import vl_convert
+import yaml
 
 Specification = dict[str, Any]
 Charts = Mapping[str, Specification]
 """Charts by name, those that there are data for."""
 
 STYLE = Path(__file__).parents[1] / 'page' / 'templates' / 'page.css'
-INK, MUTED, LINE = 'var(--ink)', 'var(--muted)', 'var(--line)'
+INK, MUTED = 'var(--ink)', 'var(--muted)'
 SERIES = tuple(f'var(--series-{number})' for number in range(1, 7))
 """Colours of the page, light or dark; a browser looks them up when it draws."""
 
-_FONT = 'system-ui, -apple-system, Segoe UI, Roboto, DejaVu Sans, sans-serif'
-_CONFIG: Specification = {
-    'aria': False,  # the element that holds the chart has the description
-    'background': 'transparent',
-    'font': _FONT,
-    'view': {'stroke': None},
-    'axis': {
-        'domainColor': MUTED,
-        'gridColor': LINE,
-        'labelColor': INK,
-        'labelFontSize': 11,
-        'labelLimit': 0,
-        'tickColor': MUTED,
-        'titleColor': INK,
-        'titleFontWeight': 'normal',
-    },
-    'axisY': {'domain': False, 'ticks': False},
-    'header': {'labelColor': INK, 'labelFontSize': 12, 'titleColor': INK, 'titleFontSize': 12},
-    'legend': {
-        'columns': 5,
-        'labelColor': INK,
-        'labelFontSize': 12,
-        'labelLimit': 0,
-        'orient': 'top',
-        'symbolBaseFillColor': INK,
-        'symbolBaseStrokeColor': INK,
-        'symbolStrokeWidth': 2,
-        'title': None,
-    },
-    'title': {'anchor': 'start', 'color': INK, 'fontSize': 12},
-    'text': {'color': INK},
-}
+_STYLE = Path(__file__).with_name('style.yaml')
 _VEGA_LITE = '.'.join(alt.SCHEMA_VERSION.removeprefix('v').split('.')[:2])
 _START = 18337
 """Of the checksum of a name; from it each method of this package has its own colour, and
@@ -69,7 +37,16 @@ alt.data_transformers.disable_max_rows()
 
 def build_specification(chart: alt.TopLevelMixin, description: str) -> Specification:
     """Return a chart as JSON-serialisable Vega-Lite in the style of the page."""
-    return {**_round_numbers(chart.to_dict()), 'description': description, 'config': _CONFIG}
+    return {
+        **_round_numbers(chart.to_dict()),
+        'description': description,
+        'config': _read_config(),
+    }
+
+
+@cache
+def _read_config() -> Specification:
+    return dict(yaml.safe_load(_STYLE.read_text(encoding='utf-8')))
 
 
 def _round_numbers(found: Any) -> Any:

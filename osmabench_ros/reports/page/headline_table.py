@@ -1,7 +1,5 @@
 """The headline metrics of runs, their means over scenes, and a sentence on them."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,8 +11,7 @@ from osmabench_ros.metrics.statistics import LEAST_UNITS
 from osmabench_ros.reports import tidy
 from osmabench_ros.reports.cells import ABSENT, Cell, make_score_cell
 from osmabench_ros.reports.charts.matrix_charts import SEGMENTATION
-from osmabench_ros.reports.headline import NOT_APPLICABLE, Headline, select_table_headlines
-from osmabench_ros.reports.tidy import Run
+from osmabench_ros.reports.tidy import NOT_APPLICABLE, Headline, Run, select_table_headlines
 from osmabench_ros.runs.run_manifest import read_manifest
 
 ALPHA = 0.05
@@ -116,10 +113,8 @@ def write_headline_sentence(runs: Sequence[Run]) -> str:
     """
     scored = [run for run in runs if not run.failed]
     competing = [run for run in scored if not run.is_reference]
-    shown, condition = (
-        competing or scored,
-        tidy.find_baseline_condition(runs if competing else scored),
-    )
+    shown = competing or scored
+    condition = tidy.find_baseline_condition(runs if competing else scored)
     columns = select_table_headlines(run.report.metrics for run in shown)
     headline = next((item for item in columns if not item.is_baseline), None)
     if headline is None:

@@ -1,7 +1,5 @@
 """Scores over time: metrics of intermediate maps; lines of metrics by frames, time or speed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,17 +8,17 @@ import pandas as pd
 
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.reports.charts import vega
-from osmabench_ros.reports.headline import Headline, select_map_headlines
-from osmabench_ros.reports.tidy import Run, list_distinct, make_full_titles
+from osmabench_ros.reports.tidy import (
+    Headline,
+    Run,
+    list_distinct,
+    make_full_titles,
+    select_map_headlines,
+)
 from osmabench_ros.runs.evaluate.over_time import GROWTH, ReportOverTime
 
 PANEL_WIDTH_PX, PANEL_HEIGHT_PX = 240, 150
 _MOST_METRICS = 4
-SUMMARIES = (
-    ('over_frames', 'mean', 100.0, 1),
-    ('frames_until_90', 'frames', 1.0, 0),
-    ('seconds_until_90', 'seconds', 1.0, 1),
-)
 
 
 @dataclass(frozen=True)

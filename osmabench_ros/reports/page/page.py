@@ -1,10 +1,11 @@
-"""The report as one self-contained page, without other files or network."""
+"""The report as self-contained pages, without other files or network.
 
-from __future__ import annotations
+A large matrix has a first page about the whole, and pages of its runs.
+"""
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,20 +20,19 @@ from osmabench_ros.metrics.comparison import DIFFERENCES
 from osmabench_ros.reports import comparison as comparisons
 from osmabench_ros.reports import tidy
 from osmabench_ros.reports.cells import format_plain, make_field_cells, read_columns, scale_cell
-from osmabench_ros.reports.charts.matrix_charts import draw_latency_chart, draw_matrix_charts
+from osmabench_ros.reports.charts import matrix_charts
 from osmabench_ros.reports.charts.vega import Charts, read_vega_script
-from osmabench_ros.reports.content import gather
-from osmabench_ros.reports.dialogue import Dialogue, compute_paired_interval
+from osmabench_ros.reports.content import gather, skip_pictures
 from osmabench_ros.reports.pacing import UNKNOWN, PacingView, read_timed_runs
 from osmabench_ros.reports.page import headline_table, metric_tables, over_time
-from osmabench_ros.reports.page.protocol_tables import build_protocol_tables
 from osmabench_ros.reports.palette import format_hex_color
 from osmabench_ros.reports.pictures.graph_errors import OUTCOMES
 from osmabench_ros.reports.pictures.view_3d import read_three_js
-from osmabench_ros.reports.tidy import Run
+from osmabench_ros.reports.tidy import Run, select_table_headlines
 from osmabench_ros.runs.evaluate.over_time import collect_judged_records
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.report_model import MatrixReport, concerns, unmet
+from osmabench_ros.runs.report_model import MatrixReport, Status, concerns, unmet
+from osmabench_ros.runs.run_manifest import PAGES
 
 PAGE = 'report.html'
 TEMPLATES = Path(__file__).parent / 'templates'
@@ -46,7 +46,10 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
     comparison = comparisons.build_comparison_view(runs, content)
     timed = read_timed_runs(runs)
     pacing = PacingView.of(timed)
-    growth, latency = over_time.view_over_time(runs), draw_latency_chart(pacing.realtime)
+    growth, latency = (
+        over_time.view_over_time(runs),
+        matrix_charts.draw_latency_chart(pacing.realtime),
+    )
     drawn = {'growth': growth.chart, 'latency': latency}
     required = plans[0].config.requirements if plans else ()
     judged = collect_judged_records(plans, report.runs, required)
@@ -64,7 +67,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
         headline=headline_table.build_headline_table(runs),
         at_home=list_home_advantages(runs),
         charts={
-            **draw_charts(runs, content.dialogues, comparison),
+            **matrix_charts.draw_matrix_charts(runs, comparison.conditions, content.dialogues),
             **{name: chart for name, chart in drawn.items() if chart is not None},
         },
         scripts=(*three, read_scripts(*_SCRIPTS)),
@@ -72,7 +75,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
         growth=growth,
         baseline=tidy.find_baseline_condition(runs),
         classes=metric_tables.build_class_table(runs),
-        protocols=build_protocol_tables(runs),
+        protocols=metric_tables.build_protocol_tables(runs),
         confusions=metric_tables.build_confusion_tables(runs, label_sets),
         metrics=metric_tables.build_metric_table(runs),
         timed=timed,
@@ -99,17 +102,6 @@ def describe_matrix(
         'expected_power': () if power else comparisons.describe_expected_power(runs),
         'configuration': write_configuration_text(plans),
     }
-
-
-def draw_charts(
-    runs: Sequence[Run], dialogues: Mapping[str, Dialogue], comparison: comparisons.ComparisonView
-) -> Charts:
-    """Return the charts of a matrix by name."""
-
-    def interval(before: str, after: str) -> tuple[float, float] | None:
-        return compute_paired_interval(dialogues[before], dialogues[after])
-
-    return draw_matrix_charts(runs, comparison.conditions, interval)
 
 
 def list_home_advantages(runs: Sequence[Run]) -> dict[str, str]:
@@ -157,7 +149,6 @@ def make_page_environment() -> Environment:
         'style': mark_safe((TEMPLATES / 'page.css').read_text(encoding='utf-8')),
         'columns_of': read_columns,
         'class_metrics': metric_tables.CLASS_METRICS,
-        'growth_summaries': over_time.SUMMARIES,
         'power_differences': DIFFERENCES,
         'outcomes': OUTCOMES,
         'concerns': concerns,
@@ -193,3 +184,75 @@ def write_configuration_text(plans: Sequence[RunPlan]) -> str:
     # The scenes of a large matrix take the other dumper seconds.
     dumper = getattr(yaml, 'CSafeDumper', yaml.SafeDumper)
     return str(yaml.dump(plans[0].config.model_dump(mode='json'), Dumper=dumper, sort_keys=False))
+
+
+RUNS_A_PAGE = 100
+MOST_NOTICES = 20
+"""Failures, unmet requirements and warnings on the first page; report.json has all."""
+
+
+class PagedReport:
+    """Writes the pages of runs one after another, and then the first page."""
+
+    def __init__(self, name: str, total: int, folder: Path) -> None:
+        self._name, self._total, self._folder = name, total, folder
+        self._environment = make_page_environment()
+        self._scripts = [read_scripts('tables.js')]
+        self._pages: list[tuple[str, int, int, str, str, int]] = []
+        """File, first and last run from 1, their scenes, and how many are not complete."""
+
+    def write_runs(self, runs: Sequence[Run]) -> None:
+        """Write a page of runs with all their metrics."""
+        number, done = len(self._pages) + 1, self._pages[-1][2] if self._pages else 0
+        first, last, file = done + 1, done + len(runs), f'{number:05d}.html'
+        text = render(
+            self._environment,
+            'runs_page.html',
+            scripts=self._scripts,
+            name=self._name,
+            number=number,
+            first=first,
+            last=last,
+            total=self._total,
+            headline=headline_table.build_headline_table(runs, whole=False),
+            # Pictures and answers are left to the folders of the runs.
+            content=skip_pictures(runs),
+            whole=False,
+            metrics=metric_tables.build_metric_table(runs),
+        )
+        (self._folder / file).write_text(text, encoding='utf-8')
+        scenes = runs[0].scene, runs[-1].scene
+        faults = sum(run.report.status is not Status.COMPLETE for run in runs)
+        self._pages.append((file, first, last, *scenes, faults))
+
+    def write_first_page(self, report: MatrixReport, runs: Sequence[Run], root: Path) -> Path:
+        """Write report.html, with means, comparisons and links, and no row per run."""
+        # Resampling thousands of scenes takes seconds per metric.
+        comparison = comparisons.build_comparison_view(
+            runs, skip_pictures(()), without_modes=('compat',)
+        )
+        robustness = matrix_charts.draw_robustness_chart(comparison.conditions, runs)
+        failed = [
+            f'{run.report.run_id} {run.report.status.value}: {run.report.error}'
+            for run in runs
+            if run.report.status is not Status.COMPLETE
+        ]
+        return write_rendered(
+            root / PAGE,
+            'paged_report.html',
+            notices=_list_at_most([*failed, *report.failed_requirements]),
+            warnings=_list_at_most(report.warnings),
+            headline=(select_table_headlines(run.report.metrics for run in runs), ()),
+            charts={} if robustness is None else {'robustness': robustness},
+            scripts=self._scripts,
+            pages=self._pages,
+            folder=PAGES,
+            runs_a_page=RUNS_A_PAGE,
+            **describe_matrix(report, runs, comparison),
+        )
+
+
+def _list_at_most(texts: Sequence[str]) -> list[str]:
+    rest = len(texts) - MOST_NOTICES
+    more = [f'{rest} more are in report.json'] if rest > 0 else []
+    return [*texts[:MOST_NOTICES], *more]

@@ -1,7 +1,5 @@
 """Self-contained pages of a bag, a map, a trajectory and the comparison of two results."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +10,11 @@ from numpy.typing import NDArray
 
 from osmabench_ros.metrics.record import COLUMNS, MetricRecord
 from osmabench_ros.metrics.trajectory_records import TrajectoryScore
-from osmabench_ros.reports.cells import build_cell_table, build_suite_tables, format_plain
+from osmabench_ros.reports.cells import (
+    build_cell_table,
+    build_suite_tables,
+    read_columns,
+)
 from osmabench_ros.reports.changes import ResultChanges, format_interval, join_full_name
 from osmabench_ros.reports.charts import vega
 from osmabench_ros.reports.page.page import PAGE, read_scripts, write_rendered
@@ -24,15 +26,6 @@ TRAJECTORY_PAGE = 'trajectory.html'
 COMPARISON_PAGE = 'comparison.html'
 _MOST_POINTS = 4000
 _EDGE_PX, _ERRORS_PX = 400, 440
-_TOPIC_COLUMNS = {
-    'messages': 'messages',
-    'rate_hz': 'rate, Hz',
-    'gaps': 'gaps',
-    'longest_interval_s': 'longest, s',
-    'latency_p50_s': 'latency p50, s',
-    'latency_p95_s': 'p95, s',
-    'latency_max_s': 'max, s',
-}
 
 
 def write_trajectory_page(
@@ -86,9 +79,10 @@ def write_map_page(report: RunReport, directory: Path) -> Path:
 
 def _build_timing_table(records: Sequence[MetricRecord]) -> pd.DataFrame:
     """Return a row per topic."""
-    scores = pd.DataFrame([vars(record) for record in records], columns=list(COLUMNS))
-    cells = build_cell_table(scores, ['class_name'], 'metric', order=list(_TOPIC_COLUMNS))
-    return cells.rename(columns=_TOPIC_COLUMNS)
+    titles = {item.field: item.title for item in read_columns('topics')}
+    scores = pd.DataFrame(list(map(vars, records)), columns=list(COLUMNS))
+    cells = build_cell_table(scores, ['class_name'], 'metric', order=list(titles))
+    return cells.rename(columns=titles)
 
 
 def write_changes_page(
@@ -111,7 +105,6 @@ def write_changes_page(
         classes=list(classes.itertuples()),
         full_name=join_full_name,
         interval_text=format_interval,
-        plain=format_plain,
         scripts=[read_scripts('tables.js')],
     )
 
@@ -163,16 +156,14 @@ def _draw_over_time(
     rmse = float(np.sqrt(np.mean(np.square(values))))
     table = pd.DataFrame({'seconds': seconds[rows], 'error': values[rows]})
     mean = pd.DataFrame({'rmse': [rmse], 'label': [f'rmse {rmse:.3g}']})
+    shown = {'seconds': '.2f', 'error': '.3~g'}
     lines = (
         alt.Chart(table)
         .mark_line(color=vega.SERIES[0], strokeWidth=1.2)
         .encode(
             alt.X('seconds:Q').title('seconds since the first pose'),
             alt.Y('error:Q').title(None),
-            tooltip=[
-                alt.Tooltip('seconds:Q', format='.2f'),
-                alt.Tooltip('error:Q', format='.3~g'),
-            ],
+            tooltip=[alt.Tooltip(f'{x}:Q', format=f) for x, f in shown.items()],
         )
     )
     level = alt.Chart(mean).encode(y='rmse:Q')

@@ -1,7 +1,5 @@
 """Maps and scene graphs coloured by class, and by outcome: right, wrong, invented, missed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Pictures of scenes and runs: views from above with the path, and sample frames."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

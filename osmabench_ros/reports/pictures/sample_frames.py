@@ -1,7 +1,5 @@
 """Sample frames of a run as pictures, and the instances in them."""
 
-from __future__ import annotations
-
 import base64
 import io
 from collections.abc import Mapping, Sequence

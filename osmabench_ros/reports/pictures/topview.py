@@ -1,7 +1,5 @@
 """Clouds seen from above, as images."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,7 +38,7 @@ class TopGrid:
     @classmethod
     def around(
         cls, points: NDArray[np.floating], floors_m: tuple[float, ...], margin_m: float = 0.3
-    ) -> TopGrid:
+    ) -> 'TopGrid':
         """Return a grid that holds all points (N, 3) with a margin; one cell without points."""
         if not len(points):
             return cls(0.0, 0.0, _SMALLEST_CELL_M, 1, 1, floors_m[:1])

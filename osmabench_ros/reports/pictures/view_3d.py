@@ -1,7 +1,5 @@
 """The 3D view of the page: thinned clouds, scene graphs, the path, errors by frame."""
 
-from __future__ import annotations
-
 import base64
 import zlib
 from collections.abc import Container, Mapping, Sequence

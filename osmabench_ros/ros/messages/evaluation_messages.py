@@ -68,7 +68,5 @@ def _metric_message(record: MetricRecord) -> MetricValue:
     """Return a record as a message, of which the fields have the same names."""
     values = {name: getattr(record, name) for name in MetricValue.get_fields_and_field_types()}
     values['mode'] = record.mode or MetricValue.MODE_NONE
-    for name in ('value', 'low', 'high'):
-        if values[name] is None:
-            values[name] = float('nan')
+    values |= {name: float('nan') for name in ('value', 'low', 'high') if values[name] is None}
     return MetricValue(**values)
