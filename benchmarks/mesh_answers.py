@@ -15,11 +15,11 @@ from functools import cached_property, lru_cache
 import numpy as np
 import open3d as o3d
 from numpy.typing import NDArray
+from triangle_ways import TriangleNavigation
 
 from osmabench_ros.scenes.scene import Scene, SceneObject
 from osmabench_ros.scenes.visibility import RayCaster, sample_object
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
-from osmabench_ros.suites.space3d.folder import TriangleNavigation
 from osmabench_ros.vqa.kinds import Kind, Query, QueryKind
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import AnswerValue

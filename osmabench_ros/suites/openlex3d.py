@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import MetricError, MissingDependencyError
 from osmabench_ros.metrics.matching import box_of
 from osmabench_ros.metrics.openlex3d import (
@@ -50,7 +50,7 @@ from osmabench_ros.suites.queried_map import (
     read_queries,
     select_featured_points,
 )
-from osmabench_ros.suites.suite import MatchingOptions, SuiteContext
+from osmabench_ros.suites.suite import FigureSuite, MatchingOptions, SuiteContext
 
 DIRECTORY = Path('/usr/share/wordnet')
 """Where the Debian package wordnet-base puts the database."""
@@ -286,7 +286,7 @@ class OpenLex3DOptions(MatchingOptions):
     max_distance_m: float = Field(MAX_DISTANCE_M, gt=0)
 
 
-class OpenLex3DSuite:
+class OpenLex3DSuite(FigureSuite[OpenLex3DOptions]):
     """Compares the words nearest to a map's features with the labels of each object.
 
     Needs features that can be compared with text and an encoder for prompts. Tiered labels made
@@ -294,9 +294,13 @@ class OpenLex3DSuite:
     """
 
     name = 'openlex3d'
+    options_type = OpenLex3DOptions
 
     def __init__(self, *, options: Mapping[str, Any]) -> None:
-        self._options = validated(OpenLex3DOptions, options, f'suite "{self.name}"')
+        super().__init__(options=options)
+        wrong = (name for name in _CATEGORIES if name != 'synonym')
+        per_rank = product(self._options.top_n, wrong)
+        self.lower_is_better = frozenset({MACHINE_MADE, *(f'top{n}_{x}' for n, x in per_rank)})
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the features of one map."""
@@ -316,37 +320,22 @@ class OpenLex3DSuite:
         most_words = max(options.top_n, default=1)
         asked = QueriedMap(context, features, tiers, prompts, queries, most_words)
         scored = [item for item in tiers.objects.values() if TieredLabels.is_scored(item)]
-        machine_made = float(tiers.machine_made)
         found = [
-            MetricRecord(
-                self.name,
-                '',
-                MACHINE_MADE,
-                value=machine_made,
-                n=len(scored),
-                higher_is_better=False,
-            ),
-            MetricRecord(self.name, '', PROMPTS, value=len(prompts), n=len(prompts)),
+            self._record(MACHINE_MADE, float(tiers.machine_made), len(scored)),
+            self._record(PROMPTS, len(prompts), len(prompts)),
         ]
-        for compat in (True, False):
-            found += self._score_words(asked, compat)
-            found += self._rank_sets(asked, compat)
-            found += self._score_retrieval(asked, compat)
+        for mode in (Mode.COMPAT, Mode.STRICT):
+            found += self._score_words(asked, mode)
+            found += self._rank_sets(asked, mode)
+            found += self._score_retrieval(asked, mode)
         return found
 
     def _list_absent(self) -> Iterator[MetricRecord]:
-        for compat in (True, False):
-            for n in self._options.top_n:
-                for name in _CATEGORIES:
-                    yield self._record(compat, f'top{n}_{name}')
-            for figure in _RANKING_FIGURES:
-                yield self._record(compat, _name_ranking(figure))
-            for metric in self._list_retrieval_metrics(compat):
-                yield self._record(compat, metric)
-
-    def _list_retrieval_metrics(self, compat: bool) -> list[str]:
-        at_k = [] if compat else [f'recall_at_{k}' for k in RECALL_RANKS]
-        return ['map', 'ap50', 'ap25', 'inverse_rank', *at_k]
+        for mode in (Mode.COMPAT, Mode.STRICT):
+            words = (f'top{n}_{x}' for n, x in product(self._options.top_n, _CATEGORIES))
+            rankings = map(_name_ranking, _RANKING_FIGURES)
+            for metric in (*words, *rankings, *_list_retrieval_metrics(mode)):
+                yield self._record(metric, mode=mode)
 
     def _read_tiers(self, context: SuiteContext) -> TieredLabels:
         if self._options.tiers is not None:
@@ -356,24 +345,19 @@ class OpenLex3DSuite:
             write_tiers(tiers, context.output_directory / 'gt_categories.json')
         return tiers
 
-    def _record(
-        self, compat: bool, metric: str, value: float | None = None, n: int = 0
-    ) -> MetricRecord:
-        mode = (Mode.COMPAT if compat else Mode.STRICT).value
-        better = not metric.startswith('top') or metric.endswith('_synonym')
-        return MetricRecord(self.name, mode, metric, value=value, n=n, higher_is_better=better)
-
-    def _score_words(self, asked: QueriedMap, compat: bool) -> Iterator[MetricRecord]:
-        points, gate = asked.points(compat=compat), self._options.max_distance_m
+    def _score_words(self, asked: QueriedMap, mode: Mode) -> Iterator[MetricRecord]:
+        compat, gate = mode is Mode.COMPAT, self._options.max_distance_m
+        points = asked.points(compat=compat)
         for n in self._options.top_n:
             best = asked.best[:, :n]
             frequency = top_n_frequency(
                 points, best, asked.tiers, asked.prompts, max_distance_m=gate, compat=compat
             )
             for name, share in category_shares(frequency):
-                yield self._record(compat, f'top{n}_{name}', share, len(points.rows))
+                yield self._record(f'top{n}_{name}', share, len(points.rows), mode=mode)
 
-    def _rank_sets(self, asked: QueriedMap, compat: bool) -> Iterator[MetricRecord]:
+    def _rank_sets(self, asked: QueriedMap, mode: Mode) -> Iterator[MetricRecord]:
+        compat = mode is Mode.COMPAT
         ranking = set_ranking(
             asked.points(compat=compat),
             asked.cosines,
@@ -384,29 +368,35 @@ class OpenLex3DSuite:
         )
         for figure in _RANKING_FIGURES:
             value = getattr(ranking, figure)
-            yield self._record(compat, _name_ranking(figure), value, ranking.objects)
+            yield self._record(_name_ranking(figure), value, ranking.objects, mode=mode)
 
-    def _score_retrieval(self, asked: QueriedMap, compat: bool) -> Iterator[MetricRecord]:
+    def _score_retrieval(self, asked: QueriedMap, mode: Mode) -> Iterator[MetricRecord]:
+        compat = mode is Mode.COMPAT
         retrieval = asked.retrieval(
             compat=compat,
             max_distance_m=self._options.max_distance_m,
             per_mask=self._options.mask_alignment == 'per_mask',
         )
+        metrics = _list_retrieval_metrics(mode)
         if retrieval is None:
-            yield from (
-                self._record(compat, item) for item in self._list_retrieval_metrics(compat)
-            )
+            yield from (self._record(metric, mode=mode) for metric in metrics)
             return
-        n = len(retrieval.wanted)
         precision = compat_average_precision if compat else strict_average_precision
-        yield self._record(compat, 'map', mean_over_thresholds(retrieval, compat=compat), n)
-        yield self._record(compat, 'ap50', precision(retrieval, 0.5), n)
-        yield self._record(compat, 'ap25', precision(retrieval, 0.25), n)
         rank = compat_inverse_rank if compat else mean_reciprocal_rank
-        yield self._record(compat, 'inverse_rank', rank(retrieval), n)
-        if not compat:
-            for k in RECALL_RANKS:
-                yield self._record(compat, f'recall_at_{k}', recall_at_k(retrieval, k), n)
+        values = (
+            mean_over_thresholds(retrieval, compat=compat),
+            precision(retrieval, 0.5),
+            precision(retrieval, 0.25),
+            rank(retrieval),
+            *(() if compat else (recall_at_k(retrieval, k) for k in RECALL_RANKS)),
+        )
+        for metric, value in zip(metrics, values, strict=True):
+            yield self._record(metric, value, len(retrieval.wanted), mode=mode)
+
+
+def _list_retrieval_metrics(mode: Mode) -> list[str]:
+    at_k = [f'recall_at_{k}' for k in RECALL_RANKS] if mode is Mode.STRICT else []
+    return ['map', 'ap50', 'ap25', 'inverse_rank', *at_k]
 
 
 def _name_ranking(figure: str) -> str:

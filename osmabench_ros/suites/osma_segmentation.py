@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.strict import validated
 from osmabench_ros.metrics.comparison import macc_over_objects
 from osmabench_ros.metrics.confusion import NOTHING, ConfusionMatrix, write_confusions
 from osmabench_ros.metrics.record import MetricRecord, Mode
@@ -23,7 +23,7 @@ from osmabench_ros.metrics.segmentation import (
 )
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.suites.prediction import point_labels, rank_labels
-from osmabench_ros.suites.suite import MatchingOptions, SuiteContext
+from osmabench_ros.suites.suite import FigureSuite, MatchingOptions, SuiteContext
 
 FIGURES = ('macc', 'miou', 'fmiou', 'fmiou_objects', 'accuracy')
 LOST = ('missing', 'unlabelled', 'outside_vocabulary', 'hallucinated')
@@ -54,37 +54,29 @@ class SegmentationOptions(MatchingOptions):
     modes: tuple[Literal['compat', 'strict'], ...] = ('compat', 'strict')
 
 
-class OsmaSegmentationSuite:
+class OsmaSegmentationSuite(FigureSuite[SegmentationOptions]):
     """Per-class and mean metrics of the labels of a map's points.
 
     Writes ``confusion_compat.npz`` and ``confusion_strict.npz`` where the context has a folder
     for them.
     """
 
-    name = 'osma_segmentation'
-
-    def __init__(self, *, options: Mapping[str, Any]) -> None:
-        self._options = validated(SegmentationOptions, options, f'suite "{self.name}"')
+    name, mode = 'osma_segmentation', Mode.STRICT
+    options_type = SegmentationOptions
+    lower_is_better = frozenset(LOST)
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the labels of one map."""
         records: list[MetricRecord] = []
-        for mode in self._options.modes:
-            score = self._score_compat if mode == 'compat' else self._score_strict
+        for mode in map(Mode, self._options.modes):
+            score = self._score_compat if mode is Mode.COMPAT else self._score_strict
             records += score(context) or self._list_absent(mode)
         return records
 
-    def _list_absent(self, mode: str) -> list[MetricRecord]:
-        metrics = list(FIGURES)
-        if mode == Mode.STRICT.value:
-            top_k = (f'top{k}_accuracy' for k in self._options.top_k)
-            metrics += ['macc_over_objects', *top_k, *LOST]
-        return [
-            MetricRecord.not_applicable(
-                self.name, mode, metric, higher_is_better=metric not in LOST
-            )
-            for metric in metrics
-        ]
+    def _list_absent(self, mode: Mode) -> list[MetricRecord]:
+        top_k = (f'top{k}_accuracy' for k in self._options.top_k)
+        more = ('macc_over_objects', *top_k, *LOST) if mode is Mode.STRICT else ()
+        return [self._record(metric, mode=mode) for metric in (*FIGURES, *more)]
 
     def _score_compat(self, context: SuiteContext) -> list[MetricRecord]:
         fused = context.ground_truth.fused
@@ -151,11 +143,11 @@ class OsmaSegmentationSuite:
         of_objects = scores.fmiou_of(is_object)
         values = (scores.macc, scores.miou, scores.fmiou, of_objects, scores.accuracy_overall)
         for metric, value in zip(FIGURES, values, strict=True):
-            yield MetricRecord(self.name, mode.value, metric, value=value, n=n)
+            yield self._record(metric, value, n, mode=mode)
         for i, class_id in enumerate(scores.labels):
             name, support = label_set.name_of(int(class_id)), int(scores.support[i])
             for metric, figures in (('iou', scores.iou), ('class_accuracy', scores.accuracy)):
-                yield MetricRecord(self.name, mode.value, metric, name, figures[i], n=support)
+                yield self._record(metric, figures[i], support, name, mode)
 
     def _over_objects(self, context: SuiteContext, taken: NDArray[np.int32]) -> MetricRecord:
         """Return mAcc with an interval over the objects of this scene, with that in its name."""
@@ -166,15 +158,8 @@ class OsmaSegmentationSuite:
             surface.instances[kept],
             (taken == surface.labels)[kept],
         )
-        return MetricRecord(
-            self.name,
-            Mode.STRICT.value,
-            'macc_over_objects',
-            value=found.value,
-            low=found.low,
-            high=found.high,
-            n=found.n,
-        )
+        record = self._record('macc_over_objects', found.value, found.n)
+        return replace(record, low=found.low, high=found.high)
 
     def _score_losses(
         self,
@@ -189,10 +174,7 @@ class OsmaSegmentationSuite:
         outside = ~np.isin(got, vocabulary) & ~missing & ~unlabelled
         for metric, lost in zip(LOST, (missing, unlabelled, outside, hallucinated), strict=True):
             n = len(lost)
-            value = int(lost.sum()) / n if n else None
-            yield MetricRecord(
-                self.name, Mode.STRICT.value, metric, value=value, n=n, higher_is_better=False
-            )
+            yield self._record(metric, int(lost.sum()) / n if n else None, n)
 
     def _top_k(self, context: SuiteContext) -> Iterator[MetricRecord]:
         truth, matches = context.ground_truth, context.matches
@@ -203,12 +185,12 @@ class OsmaSegmentationSuite:
         for k in self._options.top_k:
             metric = f'top{k}_accuracy'
             if ranking is None:
-                yield MetricRecord.not_applicable(self.name, Mode.STRICT.value, metric)
+                yield self._record(metric)
                 continue
             near = matches.surface_to_map.rows_within(self._options.max_distance_m)
             rows = np.append(matches.predicted.rows, -1)[near]
             value, n = top_k_accuracy(ranking[rows], truth.surface.labels, k)
-            yield MetricRecord(self.name, Mode.STRICT.value, metric, value=value, n=n)
+            yield self._record(metric, value, n)
 
 
 def _keep(context: SuiteContext, matrix: ConfusionMatrix, mode: Mode) -> None:

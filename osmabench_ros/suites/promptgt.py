@@ -25,17 +25,15 @@ from osmabench_ros.suites.question_suite import (
     AskedQuestions,
     ExactQuestionsSuite,
     QuestionModelOptions,
-    QuestionSuite,
 )
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.evaluation import answer_all, judge_all
 from osmabench_ros.vqa.exact.prompt_ground_truth import PROMPTGT, SUITE, promptgt_questions
-from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.published import Published, PublishedRow, Scores, read_document
-from osmabench_ros.vqa.questions import PromptCategory, Question, question_id
+from osmabench_ros.vqa.questions import PromptCategory, Question, make_question
 from osmabench_ros.vqa.saved_answers import RIGHT, VERDICT_KEYS, answer_type_of
 from osmabench_ros.vqa.scene_prompts import promptgt_by_model
 from osmabench_ros.vqa.scores import records
@@ -86,14 +84,13 @@ def read_questions(path: Path) -> list[Question]:
     data = read_document(_QuestionFile, path)
     asked = {item.question: item for frame in data.parameters for item in frame.qa}
     return [
-        Question(
-            question_id(SUITE, data.scene_name, item.question),
+        make_question(
             SUITE,
             data.scene_name,
-            item.category,
             item.question,
             answer_type_of(item.answer),
             item.answer,
+            category=item.category,
         )
         for item in asked.values()
     ]
@@ -278,10 +275,6 @@ class PromptGtSuite(ExactQuestionsSuite):
         if file is not None and file.is_file():
             return read_specification(file)
         return truth.specification
-
-    def choose_embedder(self, context: SuiteContext) -> Embedder | None:
-        """Return what compares labels; the suite has no option for it."""
-        return QuestionSuite.choose_embedder(self, context)
 
     def score(self, given: AskedQuestions) -> list[MetricRecord]:
         """Return accuracies, also on facts that hold in the scene and by blocks, and fidelity."""

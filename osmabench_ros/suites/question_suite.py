@@ -334,8 +334,8 @@ class ExactQuestionsSuite(QuestionSuite[Any]):
         )
 
     def choose_embedder(self, context: SuiteContext) -> Embedder | None:
-        """Return what compares labels, as the options want it."""
-        use = self._options.embedding
+        """Return what compares labels, as the options want it, if they have it."""
+        use = getattr(self._options, 'embedding', 'auto')
         if use == 'auto':
             return super().choose_embedder(context)
         return SentenceEmbedder() if use == 'on' else None

@@ -300,7 +300,7 @@ OptionsT = TypeVar('OptionsT', bound=Strict)
 
 
 class FigureSuite(Generic[OptionsT]):
-    """A suite with metrics of one mode; subclasses define `name` and `options_type`."""
+    """A suite with metrics mostly of one mode; subclasses define `name` and `options_type`."""
 
     name: str
     options_type: type[OptionsT]
@@ -312,11 +312,17 @@ class FigureSuite(Generic[OptionsT]):
         self._options = validated(self.options_type, options, f'suite "{self.name}"')
 
     def _record(
-        self, metric: str, value: float | None, n: int = 0, class_name: str = ''
+        self,
+        metric: str,
+        value: float | None = None,
+        n: int = 0,
+        class_name: str = '',
+        mode: Mode | None = None,
     ) -> MetricRecord:
-        better = metric not in self.lower_is_better
+        """Return a metric, of another mode if it is given; not applicable without a value."""
+        chosen, better = self.mode if mode is None else mode, metric not in self.lower_is_better
         return MetricRecord(
-            self.name, self.mode.value, metric, class_name, value, n=n, higher_is_better=better
+            self.name, chosen.value, metric, class_name, value, n=n, higher_is_better=better
         )
 
 

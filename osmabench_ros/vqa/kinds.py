@@ -8,15 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from osmabench_ros.errors import ConfigError
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
-from osmabench_ros.vqa.answering.arrangements import (
-    bends_m,
-    height_spread_m,
-    mirror_error_m,
-    off_line_m,
-    slack_m,
-)
 from osmabench_ros.vqa.answering.execution import (
     GraphAnswer,
     GraphReader,
@@ -25,7 +19,16 @@ from osmabench_ros.vqa.answering.execution import (
     attribute,
 )
 from osmabench_ros.vqa.english import basic_color, confusable, material_noun
-from osmabench_ros.vqa.graph_index import centre_distance_m, extent, gap_m
+from osmabench_ros.vqa.graph_index import (
+    bends_m,
+    centre_distance_m,
+    extent,
+    gap_m,
+    height_spread_m,
+    mirror_error_m,
+    off_line_m,
+    slack_m,
+)
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import AnswerType, AnswerValue, Category, SpatialCategory
 
@@ -312,8 +315,14 @@ class Kind:
     wordings: tuple[str, ...] = ()
 
     def __call__(self, *wordings: str) -> Kind:
-        """Return the kind with wordings, which are understood from now on."""
-        kind = KINDS[self.value] = replace(self, wordings=wordings)
+        """Return the kind with wordings, which are understood from now on.
+
+        Raises ConfigError if there is another kind with the name.
+        """
+        kind = replace(self, wordings=wordings)
+        if KINDS.get(self.value, kind).wordings != wordings:
+            raise ConfigError(f'there is another kind of question "{self.value}"; rename one')
+        KINDS[self.value] = kind
         return kind
 
     def __set_name__(self, owner: type, name: str) -> None:

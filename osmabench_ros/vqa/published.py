@@ -123,7 +123,8 @@ class Published(Generic[RowT]):
             first = {self.key(row): row for row in reversed(rows)}
             rows = list(reversed(first.values()))
         names = list(self.groups)
-        table = pd.DataFrame(list(self.compare(rows, mode)))
+        # A mode may leave out all rows.
+        table = pd.DataFrame(list(self.compare(rows, mode)) or {name: [] for name in names})
         for name in names:
             table = table.explode(name, ignore_index=True)
         rest = table.columns.difference(names, sort=False)

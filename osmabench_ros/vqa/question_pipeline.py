@@ -331,11 +331,6 @@ def estimate_requests(writer: QuestionWriter, frames: Sequence[FrameImage]) -> l
     return requests
 
 
-def frames_at_interval(count: int, every: int) -> list[int]:
-    """Return every n-th frame index, the first one included."""
-    return list(range(0, count, max(1, every)))
-
-
 _NOVEL_M, _NOVEL_RAD = 1.0, math.pi / 6
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from pydantic import ConfigDict
 
@@ -305,3 +306,22 @@ def question_id(suite: str, scene: str, text: str) -> str:
     """Return an id that depends only on suite, scene and wording."""
     digest = hashlib.sha256('\n'.join((suite, scene, text)).encode()).hexdigest()
     return f'q-{digest[:16]}'
+
+
+def make_question(
+    suite: str,
+    scene: str,
+    text: str,
+    answer_type: AnswerType,
+    answer: AnswerValue,
+    *,
+    key: str = '',
+    category: str = '',
+    nodes: Iterable[int] = (),
+    **more: Any,
+) -> Question:
+    """Return a question with an id from its text, or from `key`, and `more` of its fields."""
+    return Question(
+        question_id(suite, scene, key or text), suite, scene, category, text, answer_type, answer,
+        evidence=Evidence(tuple(nodes)), **more,
+    )  # fmt: skip

@@ -30,7 +30,7 @@ from osmabench_ros.scenes.specification import (
     SpecifiedRelation,
 )
 from osmabench_ros.vqa.exact.prompt_ground_truth import SUITE
-from osmabench_ros.vqa.questions import PromptCategory, Question, question_id
+from osmabench_ros.vqa.questions import PromptCategory, Question, make_question
 from osmabench_ros.vqa.saved_answers import answer_type_of
 from osmabench_ros.vqa.schemas import WrittenQuestions, parse, schema
 
@@ -261,9 +261,8 @@ def promptgt_by_model(client: ModelClient, text: str, scene: str) -> list[Questi
         if item.category not in {category.value for category in PromptCategory}:
             continue
         asked, answer = item.question.strip(), _clean_reply(item.answer, item.category)
-        question = Question(
-            question_id(SUITE, scene, asked), SUITE, scene, item.category, asked,
-            answer_type_of(answer), answer,
+        question = make_question(
+            SUITE, scene, asked, answer_type_of(answer), answer, category=item.category,
             provenance={'model': client.name, 'prompts': prompt.identity},
         )  # fmt: skip
         found.setdefault(asked.lower(), question)

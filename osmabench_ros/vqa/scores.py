@@ -88,6 +88,10 @@ def compute_paired_change(
     return jackknife_interval(changes, unit=unit, owners=objects)
 
 
+_Judged = tuple[Verdict, tuple[int, ...]]
+"""A verdict, and the objects that its question is about."""
+
+
 def records(
     suite: str,
     mode: str,
@@ -124,12 +128,18 @@ def records(
     found: list[MetricRecord] = []
     for category, items in unmarked.items():
         is_marked = category in excluded or category in not_applicable or not served
-        found += _group_records(
-            suite, mode, metric, category, items, excluded=is_marked, answered_too=answered_too
-        )
+        rows = [(metric, [(verdict.correct, nodes) for verdict, nodes in items])]
+        if answered_too:
+            answered = [(verdict.correct, nodes) for verdict, nodes in items if verdict.answered]
+            unanswered = [(not verdict.answered, nodes) for verdict, nodes in items]
+            rows += [(f'{metric}_answered', answered), ('unanswered', unanswered)]
+        found += [
+            _record(suite, mode, name, category, outcomes, excluded=is_marked)
+            for name, outcomes in rows
+        ]
     if answered_too:
         name = f'{metric}_served'
-        found.append(_record(suite, mode, name, '', served, True, excluded=not served))
+        found.append(_record(suite, mode, name, '', served, excluded=not served))
         scored = [group for group in groups if group and group not in excluded]
         values = [
             math.fsum(verdict.correct for verdict, _ in groups[group]) / len(groups[group])
@@ -184,46 +194,19 @@ def common_accuracies(
     return made
 
 
-_Judged = tuple[Verdict, tuple[int, ...]]
-"""A verdict, and the objects that its question is about."""
-
-
-def _group_records(
-    suite: str,
-    mode: str,
-    metric: str,
-    category: str,
-    judged: Sequence[_Judged],
-    *,
-    excluded: bool,
-    answered_too: bool,
-) -> list[MetricRecord]:
-    right = [(verdict.correct, nodes) for verdict, nodes in judged]
-    rows = [(metric, right, True)]
-    if answered_too:
-        answered = [(verdict.correct, nodes) for verdict, nodes in judged if verdict.answered]
-        unanswered = [(not verdict.answered, nodes) for verdict, nodes in judged]
-        rows += [(f'{metric}_answered', answered, True), ('unanswered', unanswered, False)]
-    return [
-        _record(suite, mode, name, category, outcomes, better, excluded)
-        for name, outcomes, better in rows
-    ]
-
-
 def _record(
     suite: str,
     mode: str,
     metric: str,
     category: str,
     outcomes: Sequence[tuple[bool, tuple[int, ...]]],
-    higher_is_better: bool,
+    *,
     excluded: bool,
 ) -> MetricRecord:
     """Return a share with its interval; questions about no known object are taken one by one."""
     hits, owners = [hit for hit, _ in outcomes], [nodes for _, nodes in outcomes]
-    record = MetricRecord.of_share(
-        suite, mode, metric, hits, category, higher_is_better=higher_is_better
-    )
+    better = metric != 'unanswered'
+    record = MetricRecord.of_share(suite, mode, metric, hits, category, higher_is_better=better)
     if excluded or not hits:
         return replace(record, value=None, low=None, high=None, applicable=False)
     if not any(owners):

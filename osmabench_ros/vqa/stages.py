@@ -57,7 +57,6 @@ from osmabench_ros.vqa.question_pipeline import (
     FrameImage,
     QuestionWriter,
     estimate_requests,
-    frames_at_interval,
     novel_frames,
     write_histogram,
 )
@@ -206,7 +205,7 @@ def chosen_frames(run: RunFolder, *, every: int, novelty: bool, most: int) -> li
     """Return at most `most` kept frames to write about: each n-th, or by new poses."""
     frames = run.frames()
     if not novelty:
-        return [frames[i] for i in frames_at_interval(len(frames), every)][:most]
+        return frames[:: max(1, every)][:most]
     poses = run.ground_truth().camera_poses
     known = [frame for frame in frames if frame.index < len(poses)]
     taken = novel_frames([poses[frame.index] for frame in known], most=most)

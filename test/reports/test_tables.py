@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from osmabench_ros.reports.headline import read_headlines, select_table_headlines
 from support.world.matrix import Matrix
 
 from osmabench_ros.base.files import write_json
@@ -20,7 +19,7 @@ from osmabench_ros.reports.page.metric_tables import (
     build_class_table,
     build_metric_table,
 )
-from osmabench_ros.reports.tidy import Run, select_table_headlines
+from osmabench_ros.reports.tidy import Run, read_headlines, select_table_headlines
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.report_model import RunReport
 

@@ -14,15 +14,15 @@ from support.world.graphs import as_map, large_graph, living_room, seen, thing
 from osmabench_ros.errors import ConfigError, IncompleteError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.language.client import Account, ModelClient, ResponseCache, RetryPolicy
-from osmabench_ros.language.model import ImagePart
+from osmabench_ros.language.model import ImagePart, estimated_tokens
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.language.settings import make_language_model
 from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph
 from osmabench_ros.vqa.answering.answerer import AnsweringMaterial
 from osmabench_ros.vqa.answering.language_model import (
     graph_answerer,
-    graph_text,
     question_only,
+    show_graph,
 )
 from osmabench_ros.vqa.evaluation import answer_all, judge_all
 from osmabench_ros.vqa.exact.generation import generate_questions
@@ -31,11 +31,11 @@ from osmabench_ros.vqa.question_pipeline import (
     FrameImage,
     QuestionWriter,
     category_requests,
-    frames_at_interval,
     novel_frames,
     write_histogram,
 )
 from osmabench_ros.vqa.questions import Answer, AnswerType, Category, Question, inquiry
+from osmabench_ros.vqa.stages import RunFolder, chosen_frames
 
 GRAPH = living_room()
 
@@ -264,15 +264,15 @@ def test_relations_are_sent_and_left_out_in_compat(server, tmp_path):
 
 def test_the_graph_is_cut_to_its_budget_and_what_is_left_out_is_counted():
     graph = large_graph(5000, 300)
-    text = graph_text(graph, 20_000)
-    kept = text.nodes.splitlines()
-    assert text.tokens <= 20_000
-    assert len(kept) + text.nodes_dropped == 5001
-    assert text.nodes_dropped > 1000
-    assert len(text.relations.splitlines()) + text.relations_dropped == len(graph.edges)
-    whole = graph_text(graph, 10**9)
-    assert whole.nodes_dropped == whole.relations_dropped == 0
-    assert len(whole.relations.splitlines()) == len(graph.edges)
+    shown = show_graph(graph, 20_000)
+    kept, related = (shown.values[name].splitlines() for name in ('nodes', 'relations'))
+    assert sum(estimated_tokens(line) + 1 for line in (*kept, *related)) <= 20_000
+    assert len(kept) + shown.dropped['dropped_nodes'] == 5001
+    assert shown.dropped['dropped_nodes'] > 1000
+    assert len(related) + shown.dropped['dropped_relations'] == len(graph.edges)
+    whole = show_graph(graph, 10**9)
+    assert set(whole.dropped.values()) == {0}
+    assert len(whole.values['relations'].splitlines()) == len(graph.edges)
 
 
 def test_named_and_often_observed_nodes_survive_the_cut():
@@ -280,14 +280,20 @@ def test_named_and_often_observed_nodes_survive_the_cut():
     rare = replace(thing(2, 'cup', (0, 0, 0), (1, 1, 1)), observations=1)
     often = replace(thing(3, 'bed', (0, 0, 0), (1, 1, 1)), observations=5)
     graph = SceneGraph((unnamed, rare, often), (SceneEdge(2, 3, 'on'), SceneEdge(1, 2, 'in')))
-    order = [json.loads(line)['id'] for line in graph_text(graph, 1000).nodes.splitlines()]
-    assert order == [3, 2, 1]
-    assert graph_text(graph, 25).node_ids == {3}
+
+    def kept(tokens):
+        return [
+            json.loads(x)['id'] for x in show_graph(graph, tokens).values['nodes'].splitlines()
+        ]
+
+    assert kept(1000) == [3, 2, 1]
+    assert kept(25) == [3]
 
 
 def test_an_empty_graph_is_an_empty_text(server, tmp_path):
-    text = graph_text(SceneGraph(), 100)
-    assert (text.nodes, text.relations, text.nodes_dropped) == ('', '', 0)
+    shown = show_graph(SceneGraph(), 100)
+    assert shown.values == {'nodes': '', 'relations': ''}
+    assert shown.dropped['dropped_nodes'] == 0
     answerer = of_graph(make_client(server, tmp_path))
     asked = [inquiry(item) for item in QUESTIONS]
     assert len(answerer.answer(as_map(SceneGraph()), asked)) == len(QUESTIONS)
@@ -355,8 +361,16 @@ def test_a_judge_whose_server_fails_gives_no_verdicts(server, tmp_path, always, 
     assert error.value.kept[1].correct
 
 
-def test_frames_are_chosen_by_interval_and_by_new_poses():
-    assert frames_at_interval(10, 4) == [0, 4, 8]
+def test_frames_are_chosen_by_interval(tmp_path):
+    (tmp_path / 'frames').mkdir()
+    for number in range(10):
+        (tmp_path / 'frames' / f'{number}.png').write_bytes(b'a picture')
+    for most, chosen in ((9, [0, 4, 8]), (2, [0, 4])):
+        found = chosen_frames(RunFolder(tmp_path), every=4, novelty=False, most=most)
+        assert [frame.index for frame in found] == chosen
+
+
+def test_frames_are_chosen_by_new_poses():
     standing = [Pose.identity()] * 5
     turned = [Pose.from_matrix(_turn(math.radians(50)))] * 3
     away = [Pose(np.eye(3), np.array([5.0, 0, 0]))]

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from osmabench_ros.errors import ConfigError
 from osmabench_ros.scenes.apartment.generate import APARTMENT_LABELS
 from osmabench_ros.vqa.english import COLORS, MATERIALS, indefinite, plural, singular
-from osmabench_ros.vqa.kinds import KINDS, Query
+from osmabench_ros.vqa.kinds import KINDS, Query, QueryKind
 from osmabench_ros.vqa.knowledge import AFFORDANCES, COMPARATIVES, knowledge
 from osmabench_ros.vqa.wording import RELATIONS, parsed, worded
 
@@ -36,6 +37,13 @@ def test_every_wording_reads_back_as_its_meaning(kind, data):
     query = Query(kind, phrases, word, number)
     for choice in range(len(kind.wordings)):
         assert parsed(worded(query, choice)) == query
+
+
+def test_a_kind_of_another_package_does_not_take_the_name_of_a_bundled_one():
+    kind = QueryKind.COUNT
+    with pytest.raises(ConfigError, match='there is another kind of question "count"'):
+        kind('How many?')
+    assert KINDS['count'] is kind
 
 
 @pytest.mark.parametrize(

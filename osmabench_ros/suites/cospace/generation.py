@@ -38,7 +38,7 @@ from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays
 from osmabench_ros.vqa.evaluation import UNSEEABLE
 from osmabench_ros.vqa.exact.generation import RADII_M, ways_on
 from osmabench_ros.vqa.exact.view import SceneView, label_of, shuffled
-from osmabench_ros.vqa.questions import AnswerType, Evidence, Question, question_id
+from osmabench_ros.vqa.questions import AnswerType, Question, make_question, question_id
 
 SUITE = 'cospace'
 GENERATOR = 'cospace/1'
@@ -136,25 +136,13 @@ def _make_questions(
         images = tuple(IMAGES.format(number, turn) for turn in turns)
         text = worded(item.asked, order)
         views = {'views': views_in_words(item.asked.shown)} if item.asked.shown else {}
-        yield Question(
-            id=question_id(SUITE, scene_key, f'{text}\n{images}'),
-            suite=SUITE,
-            scene=scene_key,
-            category=task.value,
-            text=text,
-            answer_type=AnswerType.INTEGER if task in NUMBERED else AnswerType.CHOICE,
-            answer=item.answer,
-            evidence=Evidence(item.nodes),
-            provenance={
-                'generator': GENERATOR,
-                'seed': str(seed),
-                'item': key,
-                'order': order.value,
-                **views,
-            },
-            options=tuple(options),
-            images=images,
-        )
+        said = {'generator': GENERATOR, 'seed': str(seed), 'item': key, 'order': order.value}
+        yield make_question(
+            SUITE, scene_key, text,
+            AnswerType.INTEGER if task in NUMBERED else AnswerType.CHOICE, item.answer,
+            key=f'{text}\n{images}', category=task.value, nodes=item.nodes,
+            provenance=said | views, options=tuple(options), images=images,
+        )  # fmt: skip
 
 
 def _list_orders(item: _Item, rng: np.random.Generator) -> Iterator[tuple[Order, Sequence[int]]]:

@@ -24,7 +24,7 @@ from osmabench_ros.vqa.english import MATERIALS
 from osmabench_ros.vqa.exact.generation import with_neighbour_margins
 from osmabench_ros.vqa.exact.view import SceneView, label_of, shuffled
 from osmabench_ros.vqa.graph_index import centre_distance_m
-from osmabench_ros.vqa.questions import AnswerType, Evidence, Question, question_id
+from osmabench_ros.vqa.questions import AnswerType, Question, make_question
 
 SUITE = 'grounding'
 GENERATOR = 'grounding/1'
@@ -195,17 +195,9 @@ class _Describer:
             # What reads back otherwise, such as a name with "and" in it, is not asked.
             if len(rest) < more or read_expression(expression.text) != expression:
                 return
-            text = asked(expression.text)
-            yield Question(
-                id=question_id(SUITE, scene, text),
-                suite=SUITE,
-                scene=scene,
-                category=kind.value,
-                text=text,
-                answer_type=AnswerType.BOX,
-                answer=answer,
-                tolerance=TOLERANCE,
-                evidence=Evidence((node.id,)),
+            yield make_question(
+                SUITE, scene, asked(expression.text), AnswerType.BOX, answer,
+                category=kind.value, nodes=(node.id,), tolerance=TOLERANCE,
                 provenance={
                     'generator': GENERATOR,
                     'seed': str(seed),
@@ -214,7 +206,7 @@ class _Describer:
                     'length': length.value,
                     'same_class': str(len(self._list_kin(node))),
                 },
-            )
+            )  # fmt: skip
 
 
 def _is_clear(

@@ -28,7 +28,7 @@ from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.grounding.expressions import asked
 from osmabench_ros.suites.grounding.generation import HARD_DISTRACTORS, SUITE, TOLERANCE
 from osmabench_ros.vqa.published import Published, PublishedRow
-from osmabench_ros.vqa.questions import Answer, AnswerType, Evidence, Question, question_id
+from osmabench_ros.vqa.questions import Answer, AnswerType, Question, make_question
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -275,22 +275,16 @@ def expressions_about(
         if node is None or node.box is None or node.id not in truth.seen_instances:
             continue
         text = asked(item.text)
-        question = Question(
-            id=question_id(SUITE, scene, f'{text}\n{item.key}'),
-            suite=SUITE,
-            scene=scene,
-            category='',
-            text=text,
-            answer_type=AnswerType.BOX,
-            answer=(*node.box.minimum.tolist(), *node.box.maximum.tolist()),
-            tolerance=TOLERANCE,
-            evidence=Evidence((node.id,)),
+        corners = (*node.box.minimum.tolist(), *node.box.maximum.tolist())
+        question = make_question(
+            SUITE, scene, text, AnswerType.BOX, corners,
+            key=f'{text}\n{item.key}', nodes=(node.id,), tolerance=TOLERANCE,
             provenance={
                 'expression': item.text,
                 'target': str(node.id),
                 'same_class': str(max(1, labels.count(normalised_name(node.label)))),
             },
-        )
+        )  # fmt: skip
         found[question.id] = question
     return list(found.values())
 

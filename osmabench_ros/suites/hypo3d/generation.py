@@ -34,7 +34,13 @@ from osmabench_ros.vqa.evaluation import UNSEEABLE
 from osmabench_ros.vqa.exact.generation import with_neighbour_margins
 from osmabench_ros.vqa.exact.view import label_of, shuffled
 from osmabench_ros.vqa.kinds import Kind, Query, QueryKind
-from osmabench_ros.vqa.questions import AnswerType, AnswerValue, Evidence, Question, question_id
+from osmabench_ros.vqa.questions import (
+    AnswerType,
+    AnswerValue,
+    Question,
+    make_question,
+    question_id,
+)
 from osmabench_ros.vqa.wording import parsed, worded
 
 SUITE = 'hypo3d'
@@ -247,16 +253,10 @@ class _Builder:
         change: str,
     ) -> Question:
         affected = run is Hypo3DRun.TOLD and _is_affected(asked, answer, was)
-        return Question(
-            id=question_id(SUITE, self._key, f'{change}\n{asked.text}'),
-            suite=SUITE,
-            scene=self._key,
-            category=asked.kind.value,
-            text=asked.text,
-            answer_type=asked.answer_type,
-            answer=answer,
-            tolerance=asked.tolerance,
-            evidence=Evidence(tuple(sorted(made.touched & self._truth.graph.by_id.keys()))),
+        return make_question(
+            SUITE, self._key, asked.text, asked.answer_type, answer,
+            key=f'{change}\n{asked.text}', category=asked.kind.value, tolerance=asked.tolerance,
+            nodes=sorted(made.touched & self._truth.graph.by_id.keys()), context_change=change,
             provenance={
                 'generator': 'hypo3d/1',
                 'seed': str(self._seed),
@@ -266,8 +266,7 @@ class _Builder:
                 'affected': 'yes' if affected else 'no',
                 'changed_scene': made.scene.name,
             },
-            context_change=change,
-        )
+        )  # fmt: skip
 
 
 def _find_nodes(builder: _Builder, made: Hypothesis, key: int) -> list[SceneNode]:

@@ -313,15 +313,7 @@ class Graph(Caption):
         """Return the graph as far as it fits."""
         del material
         budget = _WHOLE_GRAPH if self.compat else self.graph_tokens
-        text = graph_text(semantic_map.graph, budget, relations=not self.compat)
-        return Shown(
-            {'nodes': text.nodes, 'relations': text.relations},
-            nodes=frozenset(semantic_map.graph.by_id),
-            dropped={
-                'dropped_nodes': text.nodes_dropped,
-                'dropped_relations': text.relations_dropped,
-            },
-        )
+        return show_graph(semantic_map.graph, budget, relations=not self.compat)
 
 
 graph_answerer = partial(LanguageModelAnswerer, Graph)
@@ -419,20 +411,8 @@ def batches(inquiries: Sequence[Inquiry], most: int = BATCH) -> list[list[Inquir
     return found
 
 
-@dataclass(frozen=True)
-class GraphText:
-    """A graph for a prompt, a JSON object or relation per line, and how much was dropped."""
-
-    nodes: str
-    relations: str
-    node_ids: frozenset[int]
-    nodes_dropped: int
-    relations_dropped: int
-    tokens: int
-
-
-def graph_text(graph: SceneGraph, max_tokens: int, *, relations: bool = True) -> GraphText:
-    """Serialise the objects of a graph within an estimated budget, nodes before relations."""
+def show_graph(graph: SceneGraph, max_tokens: int, *, relations: bool = True) -> Shown:
+    """Return objects and relations as lines within an estimated budget, objects first."""
     things = _by_importance(graph)
     lines, left = _fitting(
         (json.dumps(described(node, graph), ensure_ascii=False) for node in things), max_tokens
@@ -449,13 +429,13 @@ def graph_text(graph: SceneGraph, max_tokens: int, *, relations: bool = True) ->
     known = {node.id for node in things}
     ends = ({edge.source, edge.target} for edge in graph.edges)
     ends_lost = sum(pair <= known and not pair <= kept for pair in ends)
-    return GraphText(
-        '\n'.join(lines),
-        '\n'.join(related),
-        frozenset(kept),
-        len(things) - len(kept),
-        relations_dropped + (ends_lost if relations else 0),
-        max_tokens - left,
+    return Shown(
+        {'nodes': '\n'.join(lines), 'relations': '\n'.join(related)},
+        nodes=frozenset(graph.by_id),
+        dropped={
+            'dropped_nodes': len(things) - len(kept),
+            'dropped_relations': relations_dropped + (ends_lost if relations else 0),
+        },
     )
 
 

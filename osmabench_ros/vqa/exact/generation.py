@@ -30,10 +30,9 @@ from osmabench_ros.vqa.questions import (
     AnswerType,
     AnswerValue,
     Category,
-    Evidence,
     Question,
     SpatialCategory,
-    question_id,
+    make_question,
 )
 from osmabench_ros.vqa.wording import parsed, worded
 
@@ -403,20 +402,11 @@ def question_of(draft: Draft, scene: str, seed: int, asked: QuestionSet) -> Ques
     for attempt in range(len(draft.query.kind.wordings)):
         text = worded(draft.query, first + attempt)
         if parsed(text) == draft.query and draft.answer is not None:
-            return Question(
-                id=question_id(asked.suite, scene, text),
-                suite=asked.suite,
-                scene=scene,
-                category=draft.category.value,
-                text=text,
-                answer_type=draft.query.kind.answer_type,
-                answer=draft.answer,
-                tolerance=draft.tolerance,
-                evidence=Evidence(nodes=draft.nodes),
-                provenance={
-                    'generator': asked.generator,
-                    'kind': draft.query.kind.value,
-                    'seed': str(seed),
-                },
-            )
+            kind = draft.query.kind
+            made = {'generator': asked.generator, 'kind': kind.value, 'seed': str(seed)}
+            return make_question(
+                asked.suite, scene, text, kind.answer_type, draft.answer,
+                category=draft.category.value, nodes=draft.nodes, tolerance=draft.tolerance,
+                provenance=made,
+            )  # fmt: skip
     return None

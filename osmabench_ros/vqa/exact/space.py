@@ -9,16 +9,16 @@ import numpy as np
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
 from osmabench_ros.semantics.storeys import find_storey
-from osmabench_ros.vqa.answering.arrangements import (
+from osmabench_ros.vqa.answering.ways import FloorWays
+from osmabench_ros.vqa.exact.measurement import LARGEST_COUNT, centers
+from osmabench_ros.vqa.exact.view import Draft, SceneView, drafted, sample_pairs, shuffled
+from osmabench_ros.vqa.graph_index import (
     bends_m,
     height_spread_m,
     mirror_error_m,
     off_line_m,
     slack_m,
 )
-from osmabench_ros.vqa.answering.ways import FloorWays
-from osmabench_ros.vqa.exact.measurement import LARGEST_COUNT, centers
-from osmabench_ros.vqa.exact.view import Draft, SceneView, drafted, sample_pairs, shuffled
 from osmabench_ros.vqa.kinds import ALIKE_M, MIRRORED_M, ROW_M, Query, QueryKind
 
 _INSIDE_M, _WALL_M = 0.2, 0.15

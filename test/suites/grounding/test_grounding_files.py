@@ -91,6 +91,11 @@ def test_nr3d_by_difficulty_and_viewpoint(tmp_path):
     again = {(x['mode'], x['group']): (x['value'], x['expressions']) for x in scores}
     assert again['strict', ''] == found['strict', '']
     assert again['compat', ''] == (10 / 12, 12)
+    unnamed = [item for item in read if not item.by_class]
+    rest = {
+        (x['mode'], x['group']): (x['value'], x['expressions']) for x in REFERIT3D.score(unnamed)
+    }
+    assert (rest['compat', ''], rest['strict', '']) == ((None, 0), (1.0, 1))
     keys = ('stimulus_id', 'utterance', 'tokens', 'mentions_target_class', 'predicted_id')
     rows = [dict(zip(keys, row, strict=True)) for row in NR3D]
     assert read_expressions(written(tmp_path / 'nr3d.json', rows)) == read
