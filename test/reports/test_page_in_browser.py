@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from support.sizes import few
 
-from osmabench_ros.reports import headline
+from osmabench_ros.reports import tidy
 
 playwright = pytest.importorskip('playwright.sync_api')
 
@@ -69,7 +69,7 @@ def test_every_chart_is_drawn_with_a_mark_for_each_figure(tab):
     headlines = tab.locator('#headline-table tbody td.number').count()
     # A bar for each value of each run, without the metrics that only the table shows.
     titles = tab.locator('#headline-table thead th').all_inner_texts()
-    only_in_table = {item.title for item in headline.headlines() if not item.in_charts}
+    only_in_table = {item.title for item in tidy.read_headlines() if not item.in_charts}
     left_out = sum(title.strip() in {*only_in_table, 'constant'} for title in titles)
     runs = tab.locator('#headline-table tbody tr:not(:has(.error))').count()
     assert marks(tab, 'conditions', 'rect') == headlines - left_out * runs
