@@ -41,8 +41,9 @@ from osmabench_ros.vqa.question_files import QUESTIONS, read_records
 from osmabench_ros.vqa.questions import Question
 
 INTERRUPTED = 128 + signal.SIGINT
+_LEFT_OUT = ('accuracy_of_common', 'accuracy_macro')
 FIGURES = (
-    *(x for x in read_headlines() if not x.is_baseline and x.metric != 'accuracy_of_common'),
+    *(x for x in read_headlines() if not x.is_baseline and x.metric not in _LEFT_OUT),
     Headline(
         'ATE after alignment (m)', 'map_trajectory', 'aligned_ape_translation_rmse_m',
         explanation='The same after the best rigid motion of the whole path.', percent=False,
