@@ -58,7 +58,7 @@ def shifted() -> GroundTruth:
 @pytest.mark.parametrize(
     ('changed', 'named'),
     [
-        ({'truth': shifted()}, 'ground_truth'),
+        ({'truth': shifted()}, 'true surface'),
         ({'asked': (replace(ASKED, answer='no'),)}, 'questions of exact_questions'),
         ({'geometry': {'max_distance_m': 0.5}}, 'gate of map_geometry'),
         ({'geometry': {'distances': 'points'}}, 'settings of map_geometry'),
@@ -83,7 +83,7 @@ def test_who_answers_and_what_other_suites_ask_may_differ(changed, tmp_path):
 
 @pytest.mark.parametrize(
     'name',
-    ['ground_truth', 'questions of exact_questions', 'gate of instances', 'settings of instances'],
+    ['true surface', 'questions of exact_questions', 'gate of instances', 'settings of instances'],
 )
 @pytest.mark.parametrize('most_on_one_page', [25, 1])
 def test_no_page_compares_unlike_runs(

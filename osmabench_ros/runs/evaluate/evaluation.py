@@ -26,6 +26,7 @@ from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.report_model import (
+    TRUE_SURFACE,
     RunReport,
     Status,
     for_run,
@@ -324,9 +325,11 @@ def versions() -> dict[str, str]:
 
 
 def _hashes(inputs: EvaluationInputs) -> dict[str, str]:
+    surface = sorted(inputs.ground_truth_directory.glob('surface_*.npy'))
     hashes = {
         'map': files.sha256_of(inputs.map_directory),
         'ground_truth': files.sha256_of(inputs.ground_truth_directory),
+        TRUE_SURFACE: files.sha256_of_data([files.sha256_of(item) for item in surface]),
     }
     if inputs.questions_file and inputs.questions_file.exists():
         hashes['questions'] = files.sha256_of(inputs.questions_file)
