@@ -189,8 +189,13 @@ def _list_values(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _list_keys(config: Mapping[str, Any]) -> dict[str, Any]:
+    # The name of a model identifies it; the address of its server may be corrected.
     suites = {
-        item['name']: json.dumps(item['options'], sort_keys=True) for item in config[_SUITES]
+        item['name']: json.dumps(
+            {key: value for key, value in item['options'].items() if key != 'base_url'},
+            sort_keys=True,
+        )
+        for item in config[_SUITES]
     }
     return dict(_flatten({**config, _SUITES: suites}))
 

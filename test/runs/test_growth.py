@@ -147,6 +147,16 @@ def test_of_long_options_the_part_that_differs_is_shown() -> None:
     assert 'http://127.0.0.1:8701/v1' in now
 
 
+def test_the_address_of_a_server_may_be_corrected(done):
+    def ask(port: int) -> list[dict[str, Any]]:
+        options = {'answerer': 'openai:m', 'base_url': f'http://127.0.0.1:{port}/v1'}
+        return [{'name': 'exact_questions', 'options': options}]
+
+    for plan in planned(done, suites=ask(8702)):
+        write_run_manifest(plan, digest_of(plan))
+    assert find_growth(planned(done, suites=ask(8701)), digest_of) == Growth((), ())
+
+
 @pytest.mark.parametrize(('changes', 'named'), OF_SETTINGS)
 def test_another_setting_is_refused_by_its_key(done, changes, named):
     with pytest.raises(RunError) as caught:
