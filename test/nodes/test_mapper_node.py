@@ -95,6 +95,15 @@ def drive(mapping: Mapping) -> None:
         mapping.stage.spin_until(lambda number=number: len(mapping.acks) == number)
 
 
+def test_a_state_from_the_command_line_ends_the_map_of_a_robot(mapping):
+    run = mapping()
+    run.tell_labels()
+    drive(run)
+    run.state.publish(RunState(state=RunState.STATE_FINISHED))
+    run.stage.spin_until(lambda: bool(run.announced) and run.announced[-1].is_final)
+    assert run.announced[-1].frames_used == len(FRAMES)
+
+
 def test_every_frame_is_acknowledged_and_in_the_map(mapping):
     run = mapping(plan={'evaluation': {'map_every_frames': 2}})
     run.tell_labels()
