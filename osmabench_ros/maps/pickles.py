@@ -36,7 +36,7 @@ _UNSUPPORTED = re.compile(r'[Uu]nsupported (global|GLOBAL|operand)[^\n]*')
 _LARGE_BYTES = 1 << 16
 _BUFFER_BYTES = 1 << 20
 _GZIP_MAGIC = b'\x1f\x8b'
-# By this name OmegaConf's nodes refer to the node above, which would never end.
+# By this name OmegaConf's nodes refer to the node that contains them: a cycle.
 _PARENT = '_parent'
 _OBJECTS = re.compile(
     r'omegaconf\..+|(utils|dualmap)\.object\.(LocalObject|GlobalObject|BaseObject|LocalObjStatus)'
@@ -116,7 +116,7 @@ def _name_errors(path: Path) -> Iterator[None]:
 
 
 class _Memo(dict[int, Any]):
-    """Values by number; a large block of bytes, used for one array, is freed after that."""
+    """Memo of a pickle that forgets large blocks of bytes, as each is used for one array."""
 
     def __setitem__(self, key: int, value: Any) -> None:
         parts = value if type(value) is tuple else (value,)
@@ -182,6 +182,7 @@ class _Unpickler(_PythonUnpickler):  # type: ignore[misc]
         elif isinstance(value, _Dtype):
             value.set_state(state)
         elif isinstance(value, uuid.UUID):
+            # The constructor checks the range.
             value.__setstate__({'int': uuid.UUID(int=state['int']).int})  # type: ignore[attr-defined]
         elif isinstance(value, dict) and CLASS in value:
             if isinstance(state, dict):
@@ -207,7 +208,7 @@ class _Dtype:
         self.value = np.dtype(code)
 
     def set_state(self, state: Any) -> None:
-        """Apply the byte order; NumPy itself would also believe flags that make it crash."""
+        """Apply the byte order; NumPy trusts flags that make it crash."""
         order, subtype, names, fields = state[1:5]
         if (subtype, names, fields) != (None, None, None):
             raise UnsafePickleError('holds a structured array; only numbers are read')
@@ -276,7 +277,7 @@ def _torch() -> Any:
 
 
 def _make_checked_tensor(storage: Any, offset: int, size: Any, strides: Any) -> Any:
-    # torch itself lengthens a storage of the older form by bytes of any value.
+    # torch lengthens a storage of the older form by uninitialised memory.
     reach = offset + sum((count - 1) * step for count, step in zip(size, strides, strict=True))
     if 0 not in size and reach >= storage.size():
         raise ValueError('a tensor reaches beyond its storage')

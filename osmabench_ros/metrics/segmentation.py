@@ -27,18 +27,18 @@ COMPAT_IGNORED = (0,)
 
 @dataclass(frozen=True, eq=False)
 class SegmentationScores:
-    """Metrics of a confusion matrix; NaN where a class has no support.
+    """Metrics of a confusion matrix.
 
     Parameters
     ----------
     labels : ndarray of int64, shape (K,)
-        Classes that were scored.
+        Classes with true points, without ignored ones.
     iou, accuracy : ndarray of float64, shape (K,)
         Per class, in [0, 1], higher is better.
     support : ndarray of int64, shape (K,)
         True points per class.
     miou, macc, accuracy_overall : float
-        In [0, 1], higher is better; NaN if no class has support.
+        In [0, 1], higher is better; NaN if no class has true points.
     """
 
     labels: NDArray[np.int64]
@@ -174,7 +174,7 @@ def strict_confusion(
     hallucinated: Mapping[int, int] | None = None,
     device: str = 'auto',
 ) -> ConfusionMatrix:
-    """Count with a distance gate; missing and unlabelled points are errors, not exceptions.
+    """Count with a distance gate; missing and unlabelled points are wrong.
 
     A true point without a predicted one within the gate counts in the column NOTHING, and in
     OUTSIDE if its neighbour has no class or one outside the vocabulary. Both stay in the class's
@@ -209,6 +209,7 @@ def strict_confusion(
     counts, labels = matrix.counts.copy(), matrix.labels
     for class_id, points in (hallucinated or {}).items():
         column = np.flatnonzero(labels == class_id)
+        # The last row is NOTHING and the column before the last OUTSIDE, as in `extra`.
         counts[-1, column[0] if len(column) else -2] += points
     return ConfusionMatrix(counts, labels)
 
@@ -266,7 +267,12 @@ def top_k_accuracy(
     truth : ndarray of int, shape (N,)
         True class ids; UNLABELLED ones are left out.
     k : int
-        1 <= k. In [0, 1], higher is better; as `top_k_accuracy_score` of scikit-learn.
+        At least 1.
+
+    Returns
+    -------
+    tuple of float and int
+        In [0, 1], higher is better, as `top_k_accuracy_score` of scikit-learn; and the points.
     """
     if ranked.ndim != 2 or len(ranked) != len(truth):
         raise MetricError(f'ranking {ranked.shape} does not fit {len(truth)} true labels')
@@ -292,9 +298,9 @@ def score_scenes(
     Returns
     -------
     list of SegmentationRow
-        One a scene in the given order; ``'overall'``, the scores of the matrices summed by label
+        One per scene in the given order; ``'overall'``, the scores of the matrices summed by label
         (ReplicaCAD); ``'overall_mean'``, the means over scenes (HM3D). A scene without a scored
-        class leaves the mean.
+        class is left out of the mean.
     """
     if not matrices:
         raise MetricError('there are no confusion matrices to score')

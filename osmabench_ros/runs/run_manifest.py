@@ -35,7 +35,7 @@ PAGES = 'report_pages'
 SCHEMA = 'osmabench.run_manifest/1'
 SHARED_SCHEMA = 'osmabench.shared_manifest/1'
 SHARED = 'shared'
-"""Key of a run's manifest: the folder that the runs on its path share, in that of the matrix."""
+"""Key of a run's manifest: the folder with the data of all runs on the same scene and path."""
 WARNINGS = 'warnings'
 RESULTS = 'results'
 """Key of a run's manifest: digests of its files of figures, once they are all there."""
@@ -50,7 +50,7 @@ _WHOLE_MATRIX = {
     *('name', 'scenes', 'seeds', 'conditions', 'mappers', 'requirements', 'text_features'),
     'sweep',
 }
-_NOT_NOTED = 'an earlier version did not note them'
+_NOT_NOTED = 'unknown ones, as an earlier version did not note them'
 _DIGEST_LENGTH, _SHOWN_OF_DIGEST, _MAX_SHOWN = 64, 8, 60
 _MAX_LISTED = 5
 
@@ -161,8 +161,8 @@ class Difference:
 
     def __str__(self) -> str:
         pairs = enumerate(zip(str(self.before), str(self.now), strict=False))
-        same = next((place for place, (old, new) in pairs if old != new), 0)
-        return f'{self.key}: {_show_value(self.before, same)} -> {_show_value(self.now, same)}'
+        first = next((place for place, (old, new) in pairs if old != new), 0)
+        return f'{self.key}: {_show_value(self.before, first)} -> {_show_value(self.now, first)}'
 
 
 def compare_configs(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
@@ -208,12 +208,12 @@ def _flatten(value: Any, key: str = '') -> Iterator[tuple[str, Any]]:
         yield key, value
 
 
-def _show_value(value: Any, same: int) -> str:
-    """Return a value as text, of a long one the part at which it differs from another."""
+def _show_value(value: Any, first: int) -> str:
+    """Return a value as text, of a long one the part around its `first` difference."""
     text = str(value)
     if len(text) == _DIGEST_LENGTH:
         return text[:_SHOWN_OF_DIGEST]
-    start = max(0, min(same - _MAX_SHOWN // 2, len(text) - _MAX_SHOWN))
+    start = max(0, min(first - _MAX_SHOWN // 2, len(text) - _MAX_SHOWN))
     end = start + _MAX_SHOWN
     return f'{"…" * (start > 0)}{text[start:end]}{"…" * (end < len(text))}'
 
@@ -231,7 +231,7 @@ class Growth:
 
 
 def find_growth(plans: Iterable[RunPlan], digest_of: Callable[[RunPlan], str]) -> Growth:
-    """Compare the inputs of the results of runs with their inputs now; `Growth` may go on.
+    """Compare noted inputs of results with today's, and return the work that is left.
 
     `digest_of` gives the digest of the scene of a run. Raises RunError, key by key, if maps or
     scores were made with other settings or from other inputs.
@@ -245,6 +245,7 @@ def find_growth(plans: Iterable[RunPlan], digest_of: Callable[[RunPlan], str]) -
         if not {'config', 'inputs', 'versions'} <= noted.keys():
             refused.setdefault(_NOT_NOTED, []).append(folder)
             return ()
+        # As JSON reads it back: a tuple is a list there.
         found = _compare(_list_values(noted), _list_values(json.loads(json.dumps(now))))
         for item in found:
             if not item.adds_scores:
@@ -278,7 +279,7 @@ def _describe_inputs(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
 
 
 def _describe_refusal(refused: Mapping[str, Sequence[Path]]) -> RunError:
-    """Return the error about folders by the differences that they do not go on with."""
+    """Return the error that names the differences, and folders with results that have them."""
     first = next(iter(refused.values()))[0]
     folders = {folder for found in refused.values() for folder in found}
     others = f' and {len(folders) - 1} more' if len(folders) > 1 else ''

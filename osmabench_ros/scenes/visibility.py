@@ -20,9 +20,9 @@ from osmabench_ros.semantics.labels import NO_INSTANCE
 def sample_surface(scene: Scene, points_per_m2: float, seed: int) -> LabelledCloud:
     """Draw labelled world points, equally likely on equal areas, with their triangles' normals.
 
-    An object's number is its area times the density, rounded at random so that small objects are
-    not lost on average. Each has its own stream, so that adding one leaves the others as they
-    are.
+    The number of points on an object is its area times the density, rounded up or down at random,
+    so that it is right on average for small objects too. Each object has its own random stream:
+    one more object leaves the points of the others as they are.
     """
     parts = [
         sample_object(item, points_per_m2, np.random.default_rng([seed, item.instance_id]))
@@ -85,7 +85,7 @@ class RayCaster:
     def distances(
         self, origins: NDArray[np.float32], directions: NDArray[np.float32]
     ) -> NDArray[np.float32]:
-        """Return distances (N,) to the first hit in lengths of the directions, else inf."""
+        """Return distances (N,) to the first hit as multiples of the directions, else inf."""
         return np.asarray(self._cast(origins, directions)['t_hit'].numpy())
 
     def find_first_hits(
@@ -94,9 +94,9 @@ class RayCaster:
         """Return `distances` and the instances hit, both (N,); NO_INSTANCE where there is none."""
         hits = self._cast(origins, directions)
         distances = np.asarray(hits['t_hit'].numpy())
-        nearest = np.append(self.instances, np.int32(NO_INSTANCE))
-        index = np.where(np.isfinite(distances), hits['geometry_ids'].numpy(), len(nearest) - 1)
-        return distances, nearest[index.astype(np.int64)]
+        instances = np.append(self.instances, np.int32(NO_INSTANCE))
+        index = np.where(np.isfinite(distances), hits['geometry_ids'].numpy(), len(instances) - 1)
+        return distances, instances[index.astype(np.int64)]
 
     def _cast(self, origins: NDArray[np.float32], directions: NDArray[np.float32]) -> Any:
         rays = np.concatenate([origins, directions], axis=1).astype(np.float32)
@@ -157,11 +157,10 @@ def find_visible_points(
         directions = cloud.points[candidates] - origin
         distance = np.linalg.norm(directions, axis=1)
         if np.isfinite(max_footprint_m):
-            clear = (
-                _compute_footprint(cloud, candidates, directions, intrinsics) <= max_footprint_m
-            )
-            candidates, directions = candidates[clear], directions[clear]
-            distance = distance[clear]
+            footprint_m = _compute_footprint(cloud, candidates, directions, intrinsics)
+            resolved = footprint_m <= max_footprint_m
+            candidates, directions = candidates[resolved], directions[resolved]
+            distance = distance[resolved]
         reach = caster.distances(np.broadcast_to(origin, directions.shape), directions)
         seen[candidates] = reach * distance > distance - TOLERANCE_M
     return seen

@@ -113,7 +113,7 @@ def derive_relations(
         box are left out.
     surfaces : mapping of int to array_like, shape (N, 3), optional
         Points on the surfaces of nodes by id, world metres; the predicates need about 1000
-        points a square metre. Nodes without points are treated as boxes.
+        points per square metre. Nodes without points are treated as boxes.
     occluded : bool
         The points are those that a camera saw, so that an object hides the surface below it: it
         is on the part of B's box below it if B's surface goes on at its height around it.
@@ -237,10 +237,13 @@ class _Relations:
                 around = np.array([AROUND_M, AROUND_M, 0.0])
                 share = self._measure_footprint_over(i, j)
                 box = AxisAlignedBox(box.minimum - around, box.maximum + around)
+            # B goes on upwards through A, as a wall behind a picture does.
             if 2 * through > share:
                 return np.inf, 0.0
             gap = surface.measure_height_gap(box, limit)
-            return min(gap, self._measure_gap_to_top(i, j)) if self.occluded else gap, share
+            if self.occluded:
+                gap = min(gap, self._measure_gap_to_top(i, j))
+            return gap, share
         return self._measure_gap_to_top(i, j), self._measure_footprint_over(i, j)
 
     def _measure_gap_to_top(self, i: int, j: int) -> float:
@@ -326,7 +329,7 @@ class _Relations:
             area = 0.0 if carried else self._measure_contact(i, j)
             if area > 0:
                 rank = (not self.fixed[j], -area, j)
-                best[i] = min(best.get(i, (True, 0.0, -1)), rank) if i in best else rank
+                best[i] = min(best.get(i, rank), rank)
         return {i: j for i, (_, _, j) in best.items()}
 
     def _measure_contact(self, i: int, j: int) -> float:
@@ -362,7 +365,7 @@ class _Relations:
 
 
 def with_neighbours_within(graph: SceneGraph, shift_m: float) -> SceneGraph:
-    """Return a graph of which next to and near hold up to distances that differ by `shift_m`.
+    """Return a graph with the distances of next to and near larger by `shift_m`.
 
     Things that are neither next to nor near each other stay so.
     """

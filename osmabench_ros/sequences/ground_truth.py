@@ -35,7 +35,7 @@ from osmabench_ros.semantics.labels import (
 from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode
 
 FORMAT: Final = 'osmabench.ground_truth/1'
-# Largest distance of a map point from the ground truth in strict metrics.
+# The longest stretch of surface that a pixel may cover to show it.
 MAX_FOOTPRINT_M = 0.05
 MIN_VISIBLE_POINTS = 5
 # Objects with a smaller visible fraction have the extent of their visible part.
@@ -66,7 +66,7 @@ class GroundTruth:
     surface : LabelledCloud
         Points spread uniformly over the meshes, those that the trajectory could see.
     unseen : LabelledCloud
-        The other points: a map need not have them, and may.
+        The remaining points: a map neither loses by lacking them nor by having them.
     camera_poses : tuple of Pose
         Optical frame in the world, one per frame.
     intrinsics : Intrinsics
@@ -107,7 +107,7 @@ class GroundTruth:
 
     @cached_property
     def fair_graph(self) -> SceneGraph:
-        """The graph, with the boxes of visible parts where less than SMALL_SHARE is visible."""
+        """The graph, with boxes of the visible parts of objects seen by less than SMALL_SHARE."""
         if self.visible_graph is None:
             return self.graph
         parts = self.visible_graph.by_id
@@ -121,7 +121,7 @@ class GroundTruth:
 
     @cached_property
     def doubtful_boxes(self) -> frozenset[int]:
-        """Instances with a visible part of another box than the whole, by EXTENT_TOLERANCE."""
+        """Instances with a box that differs from their visible part by over EXTENT_TOLERANCE."""
         parts = self.visible_graph.nodes if self.visible_graph is not None else ()
         known = self.graph.by_id
         return frozenset(part.id for part in parts if _differs(part, known[part.id]))
@@ -171,10 +171,10 @@ def build_ground_truth(
 ) -> GroundTruth:
     """Sample a scene's surface, find the visible part, and build the scene graph.
 
-    `camera_poses` are optical frames in the world; `frames`, unlit and with ground-truth images,
-    give the fused cloud of mode compat, and the colours of the visible parts. Points
-    deeper than `max_depth_m`, or where a pixel covers more than MAX_FOOTPRINT_M, are unseen;
-    MIN_VISIBLE_POINTS make an instance seen.
+    `camera_poses` are optical frames in the world; `frames`, without effects of light and with
+    ground-truth images, give the fused cloud of compat and the colours of the visible parts.
+    Points deeper than `max_depth_m`, or where a pixel covers more than MAX_FOOTPRINT_M, are
+    unseen; MIN_VISIBLE_POINTS make an instance seen.
     """
     from osmabench_ros.scenes.ground_truth import (
         build_graph_of_visible_parts,
@@ -202,28 +202,29 @@ def build_ground_truth(
     fused = None if frames is None else fuse_cloud(colors.watching(frames))
     progress('deriving relations', 0.9)
     graph = build_ground_truth_graph(scene, objects)
+    visible_points = joined([surface, probes.select(probed)])
     return GroundTruth(
-        scene.dataset,
-        scene.name,
-        scene.label_set,
-        graph,
-        surface,
-        cloud.select(~visible),
-        tuple(camera_poses),
-        intrinsics,
-        seen,
-        fused,
-        max_depth_m,
-        points_per_m2,
-        build_graph_of_visible_parts(
-            graph, joined([surface, probes.select(probed)]), seen, colors.names()
-        ),
-        _shares(probes.instances, probed),
-        scene.specification,
+        dataset=scene.dataset,
+        scene=scene.name,
+        label_set=scene.label_set,
+        graph=graph,
+        surface=surface,
+        unseen=cloud.select(~visible),
+        camera_poses=tuple(camera_poses),
+        intrinsics=intrinsics,
+        seen_instances=seen,
+        fused=fused,
+        max_depth_m=max_depth_m,
+        points_per_m2=points_per_m2,
+        visible_graph=build_graph_of_visible_parts(graph, visible_points, seen, colors.names()),
+        visible_shares=_compute_visible_shares(probes.instances, probed),
+        specification=scene.specification,
     )
 
 
-def _shares(instances: NDArray[np.integer], visible: NDArray[np.bool_]) -> dict[int, float]:
+def _compute_visible_shares(
+    instances: NDArray[np.integer], visible: NDArray[np.bool_]
+) -> dict[int, float]:
     """Return the visible share of the points of each instance of which any is visible."""
     ids, inverse = np.unique(instances, return_inverse=True)
     shares = np.round(np.bincount(inverse, visible) / np.bincount(inverse), 4)
@@ -274,7 +275,7 @@ _PIXEL_STRIDE = 4
 
 
 class VisibleColors:
-    """Counts the colours of the pixels of each instance, of frames that no light changes."""
+    """Counts the colours of the pixels of each instance, in frames without effects of light."""
 
     def __init__(self) -> None:
         self._pixels: dict[int, NDArray[np.int64]] = defaultdict(

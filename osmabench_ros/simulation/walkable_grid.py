@@ -60,7 +60,7 @@ def make_unreachable_error(name: str, point_m: ArrayLike, radius_m: float) -> Si
 
 
 def find_ground(caster: RayCaster, points_m: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the heights (N,) of the ground along close points (N, 3), of the first one's floor.
+    """Follow the ground below close points (N, 3) from the floor of the first; return heights.
 
     Where there is no ground within a step up or down, as over a gap, the path stays level.
     """
@@ -156,9 +156,9 @@ class WalkableGrid:
     ) -> WalkableGrid:
         """Lay a grid over points (N, 3) of surfaces, world metres, z up.
 
-        A place is free where there is floor and no point higher than a step up to `height_m`
-        above it. Between two floors the highest surfaces with headroom are places if they join
-        both. Raises SimulationError if the points are so far apart that no grid fits into memory.
+        A place is free if it has floor, and no point between a step and `height_m` above it.
+        Between two floors the highest surface with headroom is one if it joins both, as stairs
+        do. Raises SimulationError if the points are so far apart that no grid fits into memory.
         """
         return cls._lay(_Surfaces(points_m, normals, cell_m, height_m), floors_m, radius_m)
 
@@ -225,7 +225,7 @@ class WalkableGrid:
     def free(self) -> NDArray[np.bool_]:
         """Places of the main connected part that keep the robot's radius and a cell clear.
 
-        The main part is the largest one, on several floors that with most of the lowest.
+        The main part is the largest; with several floors, the one with most of the lowest floor.
         """
         from scipy import ndimage, sparse
 
@@ -320,11 +320,11 @@ class WalkableGrid:
             return np.column_stack([np.zeros(len(cells), np.int64), cells])
         from scipy import sparse
 
-        first, here = (np.ravel_multi_index(place, self.free.shape) for place in (start, goal))
+        first, last = (np.ravel_multi_index(place, self.free.shape) for place in (start, goal))
         _, before = sparse.csgraph.dijkstra(
             self._graph, directed=False, indices=first, return_predecessors=True
         )
-        way = [here]
+        way = [last]
         while way[-1] != first:
             way.append(before[way[-1]])
         return np.column_stack(np.unravel_index(way[::-1], self.free.shape))
@@ -487,10 +487,10 @@ class _Surfaces:
 def join_neighbours(
     heights_m: NDArray[np.float64], cell_m: float
 ) -> tuple[Any, NDArray[np.bool_]]:
-    """Return ways from surfaces to those in neighbouring cells, and which surfaces end nowhere.
+    """Return ways from surfaces to those in neighbouring cells, and which are interior.
 
     `heights_m` has shape (layers, columns, rows). The graph has the lengths of the ways in metres,
-    once each, between flat indices; a surface ends where one of eight neighbours is missing.
+    once each, between flat indices; an interior surface has all eight neighbours.
     """
     from scipy import sparse
 
@@ -514,7 +514,7 @@ def join_neighbours(
 
 
 def measure_clearance(heights_m: NDArray[np.float64], cell_m: float) -> NDArray[np.float64]:
-    """Return the way from each surface to the nearest end of one, over its neighbours."""
+    """Return the distance of each surface, over neighbours, to the edge of the free area."""
     from scipy import sparse
 
     graph, inner = join_neighbours(heights_m, cell_m)
@@ -534,7 +534,7 @@ def _fill_gaps(heights_m: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _find_lowest_floor(heights: NDArray[np.floating]) -> float:
-    """Return the lowest level with a good part of the upward surface, so no ceiling."""
+    """Return the lowest level with a quarter as much upward surface as the largest has."""
     if not len(heights):
         raise SimulationError('the scene has no upward surface to drive on')
     low = heights.min()

@@ -89,7 +89,7 @@ class AnswererOptions(ModelAccess):
         self.made_baselines(AnsweringMaterial())
 
     def made_answerer(self, reference: str, material: AnsweringMaterial | None = None) -> Answerer:
-        """Return an answerer with its own account and its `material`."""
+        """Return an answerer that counts its own cost, with its `material`."""
         name, model = parse_reference(reference)
         options = dict(self.answerer_options) if reference == self.answerer else {}
         if name in (GRAPH, 'caption'):
@@ -140,7 +140,7 @@ class QuestionModelOptions(AnswererOptions):
         return tuple(dict.fromkeys((*super().language_models, *judging)))
 
     def made_judge(self, rules: Judge) -> Judge:
-        """Return the judging model with its own account, or `rules`, which need none."""
+        """Return the judging model, which counts its own cost, or the judge by rule."""
         if self.judge == DETERMINISTIC:
             return rules
         return LanguageModelJudge(self.client_of(self.judge))
@@ -231,7 +231,7 @@ class QuestionSuite(Generic[OptionsT]):
         return [item for item in context.questions if item.suite == self.name]
 
     def choose_embedder(self, context: SuiteContext) -> Embedder | None:
-        """Return the embedder that compares labels of a map in other words than the scene's."""
+        """Return the embedder for labels that are not in the words of the scene, or None."""
         return label_embedder(context.semantic_map, context.ground_truth.label_set)
 
     def prepare_map(self, context: SuiteContext) -> QuestionedMap:
@@ -280,8 +280,9 @@ class QuestionSuite(Generic[OptionsT]):
             put = self.put(questions, metric.removeprefix(ASKED))
             answers = answer_all(asked.semantic_map, put, other)
             found.append((metric, asked.semantic_map, put, answers))
-        put, rest = self.put(questions, RULE), share(given.context.progress, 0.7, 0.9)
-        for metric, known, answers in reference_answers(asked.references, put, asked.rules, rest):
+        put = self.put(questions, RULE)
+        part = share(given.context.progress, 0.7, 0.9)
+        for metric, known, answers in reference_answers(asked.references, put, asked.rules, part):
             found.append((metric, known, put, answers))
         for metric, known, put, answers in found:
             verdicts = judge_all(put, answers, asked.equality)
@@ -304,7 +305,7 @@ class ExactQuestionOptions(QuestionModelOptions):
     Parameters
     ----------
     count : int
-        Questions to generate where the context brings none; else 184, or 5 for each object of a
+        Questions to generate if none were prepared; without it 184, or 5 for each object of a
         small scene.
     embedding : {'auto', 'on', 'off'}
         Whether the sentence embedder may match labels; 'auto' uses it, if it is installed, for

@@ -67,19 +67,19 @@ class Published(Generic[RowT]):
     read : callable
         Returns the rows of files; QuestionError names the file and the row at fault.
     compare : callable
-        Yields for each row that a mode counts its group in each of the columns `groups`, a tuple
-        where it is in several, and its outcomes in other columns.
+        Yields a mapping for each row that the mode counts. For each column of `groups` it has the
+        group of the row, or a tuple if it is in several; all other columns are outcomes.
     groups : tuple of str
         Columns that distinguish groups.
     unit : str
         Column of the number of rows, 'answers' or the like; also in the error without any row.
     modes : tuple of Mode
-        Modes that are scored; without any the rows have no column for it.
+        Modes that are scored; with `Mode.NONE` the rows have no column for it.
     orders : mapping of str to sequence
-        Groups of a column in order, with all others in alphabetical order in place of the `...`.
-        The groups of other columns are in the order in which they appear.
+        The groups of a column in order; `...` means all others in alphabetical order, and
+        without it all must be listed. Other columns have the order in which groups appear.
     always : mapping of str to sequence
-        For each column of `groups`, those that have a row even if nothing is in them.
+        For every column of `groups`, or for none, those that have a row even if they are empty.
     sum_up : callable
         Returns the metrics of a group, named by its columns, from its outcomes. By default the
         mean of each.
@@ -120,6 +120,7 @@ class Published(Generic[RowT]):
         import pandas as pd
 
         if mode is Mode.STRICT and self.key is not None:
+            # Reversed, so that the first row of a key is kept.
             first = {self.key(row): row for row in reversed(rows)}
             rows = list(reversed(first.values()))
         names = list(self.groups)
@@ -134,8 +135,8 @@ class Published(Generic[RowT]):
         ranks = [self._rank(name, [key[i] for key in parts]) for i, name in enumerate(names)]
         for key in sorted(parts, key=lambda key: [r[k] for r, k in zip(ranks, key, strict=True)]):
             group, part = dict(zip(names, key, strict=True)), parts[key]
-            said = {} if mode is Mode.NONE else {'mode': mode.value}
-            yield {**said, **group, self.unit: len(part), **self.sum_up(group, part)}
+            named = {} if mode is Mode.NONE else {'mode': mode.value}
+            yield {**named, **group, self.unit: len(part), **self.sum_up(group, part)}
 
     def _rank(self, name: str, found: Sequence[str]) -> dict[str, int]:
         """Return the place of each group of a column."""

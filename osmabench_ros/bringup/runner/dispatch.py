@@ -27,7 +27,7 @@ from osmabench_ros.runs.report_model import RunReport
 LOOK_EVERY_S = 0.5
 """How long a back end waits for messages."""
 END_S = 30.0
-"""For the nodes of a run that is cut off, one grace period after the other."""
+"""What workers get to stop their nodes after an interrupt."""
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 MAX_SHOWN = 12
@@ -66,9 +66,9 @@ class Notice:
 
 @dataclass(frozen=True)
 class Result:
-    """The report of a run without metrics, or the error of a task without a report.
+    """The report of a run, without its metrics, or an error; neither of a scene that is prepared.
 
-    With `again` the error is of the place where the task was, and another try may succeed.
+    With `again` the machine failed, not the task, so that another try may succeed.
     """
 
     report: RunReport | None = None
@@ -99,20 +99,22 @@ class BackEnd(Protocol):
 def line_up(plans: Sequence[RunPlan], slots: int) -> list[Task]:
     """Return the runs, realtime ones last, and the preparations that they wait for ahead."""
     runs = [Task(plan, number) for number, plan in enumerate(plans)]
-    scenes = {item: n for n, item in enumerate(dict.fromkeys(x.shared_directory for x in plans))}
+    folders = dict.fromkeys(plan.shared_directory for plan in plans)
+    scenes = {folder: number for number, folder in enumerate(folders)}
     missing = {
         task.plan.shared_directory: replace(task, prepares=True)
         for task in reversed(runs)
         if not (task.plan.shared_directory.exists() or task.plan.report_file.exists())
     }
 
-    def place(task: Task) -> tuple[bool, int, bool]:
+    def rank(task: Task) -> tuple[bool, int, bool]:
         scene = scenes[task.plan.shared_directory]
         if task.prepares:
+            # So many scenes ahead that no slot waits for one.
             return False, scene - (slots - 1), False
         return is_alone(task.plan), scene, True
 
-    return sorted([*missing.values(), *runs], key=place)
+    return sorted([*missing.values(), *runs], key=rank)
 
 
 class Dispatcher:
