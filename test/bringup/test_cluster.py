@@ -12,7 +12,6 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from support.benchmark_scripts import benchmark_script
 from support.fault_runs import COMMAND, failure, half_written, read_until, start, success
 from support.libraries import needs
 from support.ray_nodes import Nodes, ray_cluster
@@ -257,18 +256,3 @@ def test_without_ray_or_its_cluster_the_remedy_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, 'ray', None)
     with pytest.raises(MissingDependencyError, match='pip install .*ray'), connect('auto'):
         pass
-
-
-@pytest.mark.full
-def test_the_simulation_agrees_with_sums_that_can_be_done_by_hand():
-    script = benchmark_script('cluster')
-    still = script.World()
-    assert script.foretell([3.0, 1.0, 1.0, 1.0], 2, still).makespan_s == 3.0
-    assert script.foretell([1.0] * 10, 5, script.World(overhead_s=0.5)).makespan_s == 3.0
-    # A driver that takes a second a task keeps one of two slots idle.
-    slow = script.foretell([1.0] * 10, 2, script.World(driver_s=1.0))
-    assert slow.makespan_s == pytest.approx(11.0, abs=1.0)
-    failing = script.World(mtbf_s=10.0, repair_s=5.0)
-    found = script.foretell([5.0] * 4000, 100, failing)
-    # A run of 5 is cut off by a failure every 10 with probability 1 - exp(-1/2).
-    assert found.lost_runs / 4000 == pytest.approx(0.6487, rel=0.05)  # exp(1/2) - 1

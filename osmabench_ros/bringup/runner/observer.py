@@ -19,6 +19,7 @@ from osmabench_ros.msg import RunState, SemanticMap
 from osmabench_ros.ros.matched_client import LifecycleClient, command_node
 from osmabench_ros.ros.messages.poses import stamp_from_message
 from osmabench_ros.ros.node.diagnostics import complaints_of, values_of
+from osmabench_ros.ros.node.participants import UNKNOWN_NODE
 from osmabench_ros.ros.qos import (
     create_checked_subscription,
     diagnostics_profile,
@@ -85,6 +86,8 @@ class RunObserver:
         for topic in topics.GROUND_TRUTH_IMAGES:
             for item in topic_graph(self._node, topic).subscribers:
                 name = item.node.rpartition('/')[2]
+                if name == UNKNOWN_NODE:  # Its name comes a moment later.
+                    continue
                 self.readers[name] = self.readers.get(name, frozenset()) | {topic}
 
     def on_diagnostics(self, message: Any) -> None:

@@ -185,7 +185,7 @@ def _build_table(
 
 def _build_prompt_tables(scores: pd.DataFrame) -> Iterator[ProtocolTable]:
     own = scores[scores['suite'] == PROMPTGT]
-    quality = own[(own['metric'] == 'accuracy_faithful') & (own['mode'] == 'strict')]
+    quality = own[(own['metric'] == 'accuracy_faithful') & (own['class_name'] == '')]
     asked = scores[scores['run_id'].isin(quality['run_id'])]
     blocks = pd.concat([*_read_blocks(asked), quality.assign(label='map quality')])
     order = [f'{source} | {block}' for block in _STANDARD for source in (STANDARD, PROMPT)]

@@ -248,7 +248,7 @@ def questions_about(
     things = sum(
         truth.graph.by_id[number].kind is NodeKind.OBJECT for number in truth.seen_instances
     )
-    if not things:
+    if not any(node.kind is NodeKind.OBJECT for node in truth.graph.nodes):
         return []  # a cloud without labels; only absence could be asked about
     if count is None:
         count = max(len(asked.categories), min(DEFAULT_COUNT, QUESTIONS_AN_OBJECT * things))
