@@ -86,7 +86,10 @@ class Setting:
         """Start the bridge as runs do; it waits for the idle mapper."""
         waiting = values.model_copy(update={'participants': (IDLE,)})
         spec = NodeSpec('simulator_bridge', 'simulator_bridge_node', waiting)
-        command = [*spec.command_line(self.folder), '-p', 'autostart:=true']
+        folder = Path(
+            tempfile.mkdtemp(dir=self.folder)
+        )
+        command = [*spec.command_line(folder), '-p', 'autostart:=true']
         return ManagedProcess(spec.name, command, self.log_file('bridge'), self.environment)
 
 
@@ -179,8 +182,8 @@ def over_dds(setting: Setting, frames: SimulatedFrames, images: str) -> tuple[fl
     subscriber = setting.subscriber(images, len(frames))
     rclpy.init(args=[])
     carried_s: list[float] = []
+    publisher = AcknowledgedPublisher(frames)
     try:
-        publisher = AcknowledgedPublisher(frames)
         publisher.wait_for_subscriber(chosen(frames.frame(0).frame, images))
 
         def send(frame: Frame) -> None:
@@ -190,6 +193,8 @@ def over_dds(setting: Setting, frames: SimulatedFrames, images: str) -> tuple[fl
 
         return seconds_per_frame(frames, send), float(np.median(carried_s))
     finally:
+        # Else its publishers would stay next to the bridge's.
+        publisher.node.destroy_node()
         rclpy.shutdown()
         subscriber.stop()
 
