@@ -86,9 +86,7 @@ class Setting:
         """Start the bridge as runs do; it waits for the idle mapper."""
         waiting = values.model_copy(update={'participants': (IDLE,)})
         spec = NodeSpec('simulator_bridge', 'simulator_bridge_node', waiting)
-        folder = Path(
-            tempfile.mkdtemp(dir=self.folder)
-        )
+        folder = Path(tempfile.mkdtemp(dir=self.folder))  # Settings files are not replaced.
         command = [*spec.command_line(folder), '-p', 'autostart:=true']
         return ManagedProcess(spec.name, command, self.log_file('bridge'), self.environment)
 
