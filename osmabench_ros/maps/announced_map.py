@@ -148,8 +148,8 @@ class MapAssembler:
         if message is not None and message.digest == chunk.digest:
             held = sum(map(len, parts.values()))
             if chunk.count != message.chunk_count or held > message.payload_size:
-                told = f'the map that {message.participant} announced'
-                raise ContractError(f'{where}: {what} does not fit {told}')
+                announced = f'the map that {message.participant} announced'
+                raise ContractError(f'{where}: {what} does not fit {announced}')
             return self._complete()
         waiting = f'{self._unannounced_bytes} bytes in {self._unannounced_chunks} chunks'
         self._unannounced_bytes += size if is_new else 0

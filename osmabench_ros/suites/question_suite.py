@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -95,9 +96,8 @@ class AnswererOptions(ModelAccess):
         if name in (GRAPH, 'caption'):
             options.setdefault('graph_tokens', self.graph_tokens)
         client = self.client_of(model) if model else None
-        return make_answerer(
-            name, replace(material or AnsweringMaterial(), client=client), options
-        )
+        material = replace(material or AnsweringMaterial(), client=client)
+        return make_answerer(name, material, options)
 
     def made_baselines(self, material: AnsweringMaterial) -> dict[str, Answerer]:
         """Return the further answerers to ask, by the names of their metrics."""
@@ -167,7 +167,7 @@ class AskedQuestions:
         return find_unserved_categories(self.asked.semantic_map, self.questions)
 
 
-class QuestionSuite(Generic[OptionsT]):
+class QuestionSuite(ABC, Generic[OptionsT]):
     """A protocol of questions: which there are, who answers by rule, and its metrics.
 
     A subclass has `name` and `options_type`, and redefines the methods in which it differs.
@@ -257,9 +257,9 @@ class QuestionSuite(Generic[OptionsT]):
         del answerer
         return questions
 
+    @abstractmethod
     def score(self, given: AskedQuestions) -> Records:
         """Return the metrics of a map."""
-        raise NotImplementedError
 
     def select_compared(self, questions: Sequence[Question]) -> Sequence[Question]:
         """Return the questions that baselines and the maps for comparison are asked."""

@@ -78,8 +78,8 @@ def _answer_value(
     g: GraphReader, query: Query, nodes: Sequence[SceneNode], value: Value
 ) -> GraphAnswer:
     said = (query.word,) if query.word else ()
-    told = () if query.number is None else (query.number,)
-    return answer_from(value(g, *nodes, *said, *told), *nodes)
+    numbers = () if query.number is None else (query.number,)
+    return answer_from(value(g, *nodes, *said, *numbers), *nodes)
 
 
 def _choose(is_first: Value) -> Find:

@@ -76,6 +76,7 @@ def test_each_protocol_has_the_figures_of_its_field(matrix: Matrix):
         ('grounding', 'acc_05', '', 0.25),
         ('grounding', 'acc_025', 'unique', 0.75),
         ('promptgt', 'accuracy_faithful', '', 1.0),
+        ('promptgt', 'accuracy_faithful', 'PromptGT-Existence', 0.5),
         mode='strict',
     )
     run = with_figures(

@@ -192,7 +192,7 @@ def _build_prompt_tables(scores: pd.DataFrame) -> Iterator[ProtocolTable]:
     yield ProtocolTable(
         PROMPTGT,
         'Right answers in percent, in the blocks that OSMa-Bench++ compares: exact questions '
-        'about the scene, and questions whose answers the prompt gives; then those of them alone '
+        'about the scene, and questions whose answers the prompt gives; then only those '
         'that the scene answers as its prompt does: the quality of the map',
         build_cell_table(blocks, ['title'], 'label', format_percent, [*order, 'map quality']),
     )
