@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from shutil import which
 
@@ -42,13 +41,13 @@ YOUNG_S = 10.0
 """A lock file of Fast DDS that is younger may not be locked yet, though its process lives."""
 
 
-def pytest_make_parametrize_id(val: object) -> str | None:
+def pytest_make_parametrize_id(val):
     """Shorten long values, which would fill the output of a failure."""
     long = isinstance(val, str | bytes) and len(val) > LONGEST_ID
     return f'{val[:LONGEST_ID]!r:.40}, of {len(val)}' if long else None  # type: ignore[index]
 
 
-def _lacks_ros() -> str:
+def _lacks_ros():
     if importlib.util.find_spec('rclpy') is None:
         return 'rclpy is not installed'
     if importlib.util.find_spec('osmabench_ros.msg') is None:
@@ -56,7 +55,7 @@ def _lacks_ros() -> str:
     return ''
 
 
-def _lacks_gl() -> str:
+def _lacks_gl():
     from osmabench_ros.errors import OsmabenchError
     from osmabench_ros.simulation.opengl.textures import create_context
 
@@ -67,19 +66,19 @@ def _lacks_gl() -> str:
     return ''
 
 
-def _lacks_browser() -> str:
+def _lacks_browser():
     return '' if which('chromium') else 'chromium is not installed'
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
+def pytest_xdist_auto_num_workers():
     """Return how many workers `-n auto` is: whole runs wait for DDS and for their processes."""
     return len(os.sched_getaffinity(0)) * 3 // 2 + 1
 
 
 # The first, so that no time limit of a test counts while it waits.
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_protocol(item):
     """Run a test marked "alone" while the other workers run none."""
     if 'PYTEST_XDIST_WORKER' not in os.environ:
         return (yield)
@@ -95,15 +94,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
             fcntl.flock(running, fcntl.LOCK_UN)  # a forked child may still have the file
 
 
-def _needs_the_machine(item: pytest.Item) -> bool:
+def _needs_the_machine(item):
     return item.get_closest_marker('alone') is not None
 
 
 # A wrapper, so that xdist reads the groups afterwards.
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> Iterator[None]:
+def pytest_collection_modifyitems(config, items):
     for marker, look in (('ros', _lacks_ros), ('gl', _lacks_gl), ('browser', _lacks_browser)):
         marked = [item for item in items if item.get_closest_marker(marker)]
         reason = look() if marked else ''
@@ -129,7 +126,7 @@ def pytest_collection_modifyitems(
         )
 
 
-def _stands_alone(item: pytest.Item) -> bool:
+def _stands_alone(item):
     """Return whether a test is slow and shares nothing that is made once for its module."""
     shared = (
         fixture
@@ -142,29 +139,29 @@ def _stands_alone(item: pytest.Item) -> bool:
     )
 
 
-def _segment_locks() -> set[Path]:
+def _segment_locks():
     return {path for path in FOLDER.glob('fastrtps_*') if SEGMENT_LOCK.fullmatch(path.name)}
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config):
     config.stash[FOREIGN_SEGMENTS] = _segment_locks()
 
 
 # Once the workers have ended.
 @pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
+def pytest_sessionfinish(session):
     if not hasattr(session.config, 'workerinput'):
         _remove_segments(session.config, unlocked_s=0.0)
 
 
 @pytest.fixture(scope='module', autouse=True)
-def no_shared_memory_left(pytestconfig: pytest.Config) -> Iterator[None]:
+def no_shared_memory_left(pytestconfig):
     """Remove what killed processes leave: whole runs fill /dev/shm with it."""
     yield
     _remove_segments(pytestconfig, unlocked_s=YOUNG_S)
 
 
-def _remove_segments(config: pytest.Config, unlocked_s: float) -> None:
+def _remove_segments(config, unlocked_s):
     """Remove segments of dead processes: living ones, of any worker, lock their segments."""
     for lock_file in _segment_locks() - config.stash[FOREIGN_SEGMENTS]:
         with contextlib.suppress(FileNotFoundError):  # another worker was first
@@ -173,7 +170,7 @@ def _remove_segments(config: pytest.Config, unlocked_s: float) -> None:
 
 
 @pytest.fixture
-def ros_domain() -> 'object':
+def ros_domain():
     """A ROS domain that nothing else on this machine uses, nor any test just before."""
     from osmabench_ros.bringup.spec.isolation import private_domain
 
@@ -182,7 +179,7 @@ def ros_domain() -> 'object':
 
 
 @pytest.fixture
-def ros_context(ros_domain: int) -> 'object':
+def ros_context(ros_domain):
     """An initialised rclpy context of the test's own, in a private domain."""
     import rclpy
 
@@ -193,14 +190,14 @@ def ros_context(ros_domain: int) -> 'object':
 
 
 @pytest.fixture(scope='session')
-def for_all_workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def for_all_workers(tmp_path_factory):
     """A folder of this session that its workers share; who writes into it keeps the others out."""
     folder = tmp_path_factory.getbasetemp()
     return folder.parent if os.environ.get('PYTEST_XDIST_WORKER') else folder
 
 
 @pytest.fixture(scope='session')
-def prepared(for_all_workers: Path) -> PreparedScenes:
+def prepared(for_all_workers):
     """Scenes for runs that do not test their own preparation, which takes half of their time."""
     folder = for_all_workers / 'prepared'
     folder.mkdir(exist_ok=True)
@@ -208,7 +205,7 @@ def prepared(for_all_workers: Path) -> PreparedScenes:
 
 
 @pytest.fixture(scope='session')
-def nodes() -> Iterator[object]:
+def nodes():
     """What starts the nodes of runs, one host for all: its imports take seconds."""
     from osmabench_ros.bringup.runner.node_processes import NodeProcesses
 
@@ -217,7 +214,7 @@ def nodes() -> Iterator[object]:
 
 
 @pytest.fixture(scope='session')
-def fault_library(tmp_path_factory: pytest.TempPathFactory) -> str:
+def fault_library(tmp_path_factory):
     """Path of a library that lets disk and clock of a process fail which preloads it."""
     compiler = which('cc')
     if compiler is None:

@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 import shutil
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -77,7 +76,7 @@ the long desk,"['the', 'long', 'desk']",True,s-desk-2-3-4,4
 """
 
 
-def calls_of(page: Path) -> list[str]:
+def calls_of(page):
     """Return the calls of osmabench in the blocks of a page, without remarks and variables."""
     text = page.read_text('utf-8')
     fenced = re.findall(r'^```(\w*)\n(.*?)^```', text, re.DOTALL | re.MULTILINE)
@@ -98,11 +97,11 @@ PAGES = [
 ]  # fmt: skip
 
 
-def starts(call: str, beginnings: tuple[str, ...]) -> bool:
+def starts(call, beginnings):
     return any(re.match(f'osmabench {text}', call) for text in beginnings)
 
 
-def is_parsed_only(call: str) -> bool:
+def is_parsed_only(call):
     return any(starts(call, beginnings) for beginnings in ONLY_PARSED.values())
 
 
@@ -158,7 +157,7 @@ def test_no_reason_is_left_without_a_call():
 
 
 @pytest.fixture(scope='module')
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def files(tmp_path_factory):
     """Return a folder with the files that the pages name."""
     folder = tmp_path_factory.mktemp('pages') / 'files'
     folder.mkdir()
@@ -193,7 +192,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _write_scenes(folder: Path) -> None:
+def _write_scenes(folder):
     (folder / 'models').mkdir()
     (folder / 'WORLD.world').write_text(WORLD)
     for name in ('WORLD.usda', 'room.usda'):
@@ -207,7 +206,7 @@ def _write_scenes(folder: Path) -> None:
     shutil.copy(specification, folder / 'specifications')
 
 
-def _write_saved_results(folder: Path) -> None:
+def _write_saved_results(folder):
     saved = folder / 'FILES'
     saved.mkdir()
     matrix = ConfusionMatrix(np.array([[6, 2], [1, 3]]), np.array([4, 7]))
@@ -234,7 +233,7 @@ def _write_saved_results(folder: Path) -> None:
 
 
 @pytest.fixture
-def models(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackModels]:
+def models(monkeypatch):
     """Answer the requests to every language model of the pages."""
     with LoopbackModels(reply=scripted_model.reply) as server:
         monkeypatch.setenv('OPENAI_BASE_URL', server.url)
@@ -245,7 +244,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackModels]:
 
 
 @pytest.fixture
-def place(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(files, tmp_path, monkeypatch):
     """Return a copy of the files, which calls run in."""
     folder = Path(shutil.copytree(files, tmp_path / 'place', symlinks=True))
     monkeypatch.chdir(folder)
@@ -285,7 +284,7 @@ def test_calls_run_as_they_are_printed(page, skipped, place, models):
         assert done.exit_code == 0, f'{call}\n{done.output}\n{done.exception!r}'
 
 
-def _remove_earlier(words: list[str]) -> None:
+def _remove_earlier(words):
     """Remove the output that an earlier line of a page wrote to the same place."""
     outputs = [after for option, after in pairwise(words) if option in OUTPUTS]
     for name in outputs or ['evaluation', 'scene.png']:

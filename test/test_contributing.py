@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +20,6 @@ from osmabench_ros.base.extensions import KINDS, extension_names
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError, QuestionError
 from osmabench_ros.mappers.mapper import make_mapper
-from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.semantics.scene_graph import ScoredLabel
 from osmabench_ros.simulation.conditions import load_condition, parse_condition
@@ -40,7 +38,7 @@ BLOCK = re.compile(r'^```\w+\n(# (my_bench/\S+)\n.*?)^```$', re.DOTALL | re.MULT
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def package(tmp_path, monkeypatch):
     """Write the package of the page as if pip had installed it."""
     for text, name in BLOCK.findall(PAGE.read_text('utf-8')):
         file = tmp_path / name
@@ -62,12 +60,12 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         del sys.modules[name]
 
 
-def points_map(**options: int) -> SemanticMap:
+def points_map(**options):
     mapper = make_mapper('points', label_set=LABELS, options=options)
     return map_frames(mapper, frames(count=2, size=(40, 30)))
 
 
-def test_each_line_of_the_page_registers_what_its_file_holds(package: Path) -> None:
+def test_each_line_of_the_page_registers_what_its_file_holds(package):
     project = tomllib.loads((package / 'pyproject.toml').read_text())['project']
     assert len(project['entry-points']) == 4
     for group, points in project['entry-points'].items():
@@ -77,7 +75,7 @@ def test_each_line_of_the_page_registers_what_its_file_holds(package: Path) -> N
             assert (package / f'{value.split(":")[0].replace(".", "/")}.py').is_file()
 
 
-def test_it_is_installed_again_after_a_run(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_installed_again_after_a_run(package, monkeypatch):
     (package / 'runs').mkdir()
     monkeypatch.chdir(package)
     built = setuptools.Distribution()
@@ -87,7 +85,7 @@ def test_it_is_installed_again_after_a_run(package: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures('package')
-def test_the_mapper_keeps_every_so_many_th_point() -> None:
+def test_the_mapper_keeps_every_so_many_th_point():
     some, all_points = points_map(step=10), points_map(step=1)
     assert some.header.provenance.frames_used == 2
     assert len(all_points.dense.points) == pytest.approx(10 * len(some.dense.points), abs=20)
@@ -96,12 +94,12 @@ def test_the_mapper_keeps_every_so_many_th_point() -> None:
 
 
 @pytest.mark.usefixtures('package')
-def test_the_suite_compares_heights() -> None:
+def test_the_suite_compares_heights():
     suite = make_suite('map_height', {'share': 1.0})
     semantic_map = points_map(step=1)
     low, high = semantic_map.dense.points, semantic_map.dense.points + np.float32([0, 0, 0.25])
 
-    def context(mapped: object) -> SimpleNamespace:
+    def context(mapped):
         return SimpleNamespace(
             matches=SimpleNamespace(predicted=mapped),
             ground_truth=SimpleNamespace(surface=SimpleNamespace(points=low)),
@@ -116,7 +114,7 @@ def test_the_suite_compares_heights() -> None:
 
 
 @pytest.fixture
-def context() -> SuiteContext:
+def context():
     """Return the map of an oracle in the room of boxes, of which the shelf is the highest."""
     views = frames()
     oracle = make_mapper('oracle', label_set=LABELS)
@@ -126,7 +124,7 @@ def context() -> SuiteContext:
 
 
 @pytest.mark.usefixtures('package')
-def test_the_protocol_asks_a_map_which_object_is_the_highest(context: SuiteContext) -> None:
+def test_the_protocol_asks_a_map_which_object_is_the_highest(context):
     suite = make_suite('highest')
     [asked] = [item for item in suite.list_questions(context) if item.category == 'Comparison']
     assert (asked.answer, parsed(asked.text).kind.value) == ('shelf', 'which is highest')
@@ -148,7 +146,7 @@ def test_the_protocol_asks_a_map_which_object_is_the_highest(context: SuiteConte
 
 
 @pytest.mark.usefixtures('package')
-def test_the_published_file_of_the_protocol_is_scored_by_its_name(tmp_path: Path) -> None:
+def test_the_published_file_of_the_protocol_is_scored_by_its_name(tmp_path):
     file = tmp_path / 'answers.jsonl'
     said = [('Which is it?', 'shelf', 'Shelf '), ('How many?', '2', '2'), ('How far?', '1', '3')]
     rows = [json.dumps(dict(zip(('question', 'right', 'said'), row, strict=True))) for row in said]
@@ -168,7 +166,7 @@ def test_the_published_file_of_the_protocol_is_scored_by_its_name(tmp_path: Path
         CliRunner().invoke(app, ['score', 'map_height', str(file)], catch_exceptions=False)
 
 
-def test_the_effect_adds_noise_and_is_the_same_for_a_seed(package: Path) -> None:
+def test_the_effect_adds_noise_and_is_the_same_for_a_seed(package):
     condition = load_condition(str(package / 'noisy.yaml'))
     [effect] = condition.effects
     gray = np.full((CAMERA.height, CAMERA.width, 3), 128, np.uint8)
@@ -182,7 +180,7 @@ def test_the_effect_adds_noise_and_is_the_same_for_a_seed(package: Path) -> None
 
 
 @pytest.mark.usefixtures('package')
-def test_the_simulator_sees_what_stands_before_the_camera() -> None:
+def test_the_simulator_sees_what_stands_before_the_camera():
     pytest.importorskip('open3d')
     # Over the boxes, at the wall 3 m away.
     simulator = make_simulator('ray_caster', room_scene(), CAMERA, {'far_m': 5.0})
@@ -196,7 +194,7 @@ def test_the_simulator_sees_what_stands_before_the_camera() -> None:
     assert np.isinf(near.render(camera_at(0.0, 0.0, 1.0)).depth_m[middle])
 
 
-def test_the_configuration_names_them_all(package: Path) -> None:
+def test_the_configuration_names_them_all(package):
     data = yaml.safe_load((package / 'run.yaml').read_text())
     config = MatrixConfig.model_validate(data)
     assert config.simulator.name == 'ray_caster'

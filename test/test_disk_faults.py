@@ -13,9 +13,7 @@ WITHOUT_LINKS = errno.EPERM
 
 
 @pytest.fixture(scope='module')
-def outcomes(
-    fault_library: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, dict]:
+def outcomes(fault_library, request, tmp_path_factory):
     """Broken promises, by fault and stage, for the faults of the tests that are run."""
     folder = tmp_path_factory.mktemp('stages')
     tests = [item for item in request.session.items if item.path == request.path]

@@ -14,7 +14,7 @@ PAGES = [REPOSITORY / 'README.md', *sorted((REPOSITORY / 'docs').glob('*.md'))]
 
 
 @cache
-def made_pages() -> dict[str, str]:
+def made_pages():
     specification = importlib.util.spec_from_file_location(
         'reference', REPOSITORY / 'docs' / 'reference.py'
     )
@@ -26,7 +26,7 @@ def made_pages() -> dict[str, str]:
 
 
 @pytest.mark.full
-def test_the_site_builds_without_a_broken_link(tmp_path: Path) -> None:
+def test_the_site_builds_without_a_broken_link(tmp_path):
     site, variables = tmp_path / 'site', {'NO_MKDOCS_2_WARNING': '1'}
     command = '-m', 'mkdocs', 'build', '--quiet', '--site-dir', site
     done = run_python(*command, cwd=REPOSITORY, variables=variables)
@@ -42,7 +42,7 @@ def test_the_site_builds_without_a_broken_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('page', ['configuration', 'conditions', 'options'])
-def test_every_key_is_explained(page: str) -> None:
+def test_every_key_is_explained(page):
     text, rows = '', 0
     unexplained = []
     for block in made_pages()[f'reference/{page}.md'].split('\n\n'):
@@ -59,7 +59,7 @@ def test_every_key_is_explained(page: str) -> None:
     assert rows > 50
 
 
-def test_every_command_is_in_the_reference() -> None:
+def test_every_command_is_in_the_reference():
     text = made_pages()['reference/commands.md']
     for command in commands():
         assert f'# `osmabench {command}`' in text, command
@@ -68,7 +68,7 @@ def test_every_command_is_in_the_reference() -> None:
 @pytest.mark.parametrize(
     ('folder', 'page'), [('my_lab', 'docs/tutorial.md'), ('my_bench', 'CONTRIBUTING.md')]
 )
-def test_the_files_of_the_pages_lie_in_examples(folder: str, page: str) -> None:
+def test_the_files_of_the_pages_lie_in_examples(folder, page):
     text = (REPOSITORY / page).read_text('utf-8')
     shown = {}
     for block in re.findall(r'^```\w+\n(# [\w/]+\.\w+\n.*?)^```$', text, re.DOTALL | re.MULTILINE):
@@ -80,13 +80,13 @@ def test_the_files_of_the_pages_lie_in_examples(folder: str, page: str) -> None:
     assert {name: (examples / name).read_text('utf-8') for name in tracked if name} == shown
 
 
-def test_the_readme_is_short() -> None:
+def test_the_readme_is_short():
     text = PAGES[0].read_text('utf-8')
     assert len(text.splitlines()) < 160
     assert len(text.split()) < 950
 
 
-def test_every_rule_for_metrics_has_its_test_or_a_reason() -> None:
+def test_every_rule_for_metrics_has_its_test_or_a_reason():
     text = (REPOSITORY / 'CONTRIBUTING.md').read_text('utf-8')
     _, text = text.split('| metrics | 1 denominator')
     rows = [line.strip('| ').split(' | ') for line in text.split('\n\n')[0].splitlines()[2:]]

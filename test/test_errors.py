@@ -11,7 +11,7 @@ import pytest
 from osmabench_ros.errors import ConfigError, MissingDependencyError, errors_as, needing
 
 
-def test_a_message_cannot_steer_the_terminal_or_fill_it() -> None:
+def test_a_message_cannot_steer_the_terminal_or_fill_it():
     assert str(ConfigError('key "a\x1b[2J\0\ud800ü"\nline')) == (
         'key "a\\x1b[2J\\x00\\ud800ü"\nline'
     )
@@ -22,7 +22,7 @@ def test_a_message_cannot_steer_the_terminal_or_fill_it() -> None:
     assert str(ConfigError(f'{path} is missing')) == f'{path[:150]}...{path[-150:]} is missing'
 
 
-def test_a_warning_cannot_steer_the_terminal() -> None:
+def test_a_warning_cannot_steer_the_terminal():
     code = (
         'import warnings\n'
         'from osmabench_ros.base.log import show_warnings_as_lines\n'
@@ -34,7 +34,7 @@ def test_a_warning_cannot_steer_the_terminal() -> None:
     assert process.stderr == b'warning: file \\x1b[2J.png\n'
 
 
-def test_errors_that_are_named_become_ours_and_others_pass() -> None:
+def test_errors_that_are_named_become_ours_and_others_pass():
     named = errors_as(ConfigError, 'a.yaml', KeyError, TypeError, remedy='write b')
     with pytest.raises(ConfigError, match=r"^a\.yaml: KeyError\('b'\); write b$") as caught, named:
         {}['b']
@@ -45,7 +45,7 @@ def test_errors_that_are_named_become_ours_and_others_pass() -> None:
         pass
 
 
-def test_an_import_that_fails_says_what_for_and_what_to_do() -> None:
+def test_an_import_that_fails_says_what_for_and_what_to_do():
     text = r'^maps need no_such \(.*\); install it$'
     with (
         pytest.raises(MissingDependencyError, match=text),
@@ -54,7 +54,7 @@ def test_an_import_that_fails_says_what_for_and_what_to_do() -> None:
         import_module('no_such_module')
 
 
-def test_a_terminal_gets_warnings_broken_between_words() -> None:
+def test_a_terminal_gets_warnings_broken_between_words():
     words = [f'word_{number:02d}' for number in range(30)]
     code = (
         'import warnings\n'

@@ -3,7 +3,6 @@
 import importlib.util
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from scipy.spatial import cKDTree
 from support.world import box_room
 from support.world.frames import map_frames
 
-from osmabench_ros.geometry.frame import Frame, Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 
 pytestmark = pytest.mark.ros
@@ -21,7 +20,7 @@ EXAMPLES = Path(__file__).resolve().parents[1] / 'examples'
 CAMERA = Intrinsics.from_hfov(160, 120, np.radians(80))
 
 
-def example(name: str) -> ModuleType:
+def example(name):
     spec = importlib.util.spec_from_file_location(f'example_{name}', EXAMPLES / f'{name}.py')
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -29,7 +28,7 @@ def example(name: str) -> ModuleType:
 
 
 @pytest.fixture(scope='module')
-def frames() -> list[Frame]:
+def frames():
     """A drive of 3 cm and a turn of about one degree a frame."""
     return [
         box_room.render(
@@ -41,7 +40,7 @@ def frames() -> list[Frame]:
     ]  # fmt: skip
 
 
-def test_octomap_fills_the_cells_of_what_is_seen_and_no_others(frames: list[Frame]) -> None:
+def test_octomap_fills_the_cells_of_what_is_seen_and_no_others(frames):
     pytest.importorskip('pyoctomap', reason='pyoctomap is not installed')
     module = example('octomap_mapper')
     frames = frames[::4]
@@ -56,7 +55,7 @@ def test_octomap_fills_the_cells_of_what_is_seen_and_no_others(frames: list[Fram
     assert found.header.provenance.frames_used == len(frames)
 
 
-def test_kiss_icp_finds_the_way_from_the_first_pose_alone(frames: list[Frame]) -> None:
+def test_kiss_icp_finds_the_way_from_the_first_pose_alone(frames):
     pytest.importorskip('kiss_icp', reason='kiss-icp is not installed')
     unknown = [frames[0], *(replace(item, camera_pose=Pose.identity()) for item in frames[1:])]
     found = map_frames(example('kiss_icp_odometry').KissIcpMapper(), unknown)

@@ -1,5 +1,4 @@
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +19,7 @@ class Mine:
 
 
 @pytest.fixture
-def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def distribution(tmp_path, monkeypatch):
     """A third-party distribution that adds a mapper and a suite, and a broken one."""
     (tmp_path / 'somebodys_package.py').write_text(CODE)
     metadata = tmp_path / 'somebodys_package-1.0.dist-info'
@@ -36,7 +35,7 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures('distribution')
-def test_another_distribution_adds_a_mapper_and_a_suite() -> None:
+def test_another_distribution_adds_a_mapper_and_a_suite():
     labels = LabelSet.from_names('tiny', ['mug'])
     mapper = make_mapper('mine', label_set=labels, seed=3, options={'a': 1})
     assert mapper.arguments == {'label_set': labels, 'seed': 3, 'options': {'a': 1}}
@@ -45,13 +44,13 @@ def test_another_distribution_adds_a_mapper_and_a_suite() -> None:
 
 
 @pytest.mark.usefixtures('distribution')
-def test_what_cannot_be_imported_is_told_with_its_place() -> None:
+def test_what_cannot_be_imported_is_told_with_its_place():
     with pytest.raises(ConfigError, match='mapper "broken".*somebodys_package:Absent'):
         load_extension(MAPPERS, 'broken')
 
 
 @pytest.mark.parametrize('group', KINDS)
-def test_unknown_names_are_refused_with_the_choices(group: str) -> None:
+def test_unknown_names_are_refused_with_the_choices(group):
     known = extension_names(group)
     assert known
     with pytest.raises(ConfigError, match=f'no {KINDS[group]} "nothing".*{known[0]}'):

@@ -32,13 +32,13 @@ print(json.dumps({'points': found, 'messages': messages, 'code': errors.__file__
 pytestmark = pytest.mark.ros
 
 
-def look(folder: Path, variables: dict[str, str] | None = None) -> dict:
+def look(folder, variables=None):
     result = run_python('-c', LOOK, cwd=folder, variables=variables or {})
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 
 
-def check_points(found: dict) -> None:
+def check_points(found):
     assert {'oracle', 'noisy_oracle', 'appearance'} <= set(found['points']['osmabench.mappers'])
     assert 'osma_segmentation' in found['points']['osmabench.suites']
     assert 'opengl' in found['points']['osmabench.simulators']
@@ -46,29 +46,29 @@ def check_points(found: dict) -> None:
     assert found['points']['console_scripts'] == ['osmabench']
 
 
-def test_from_the_repository_root() -> None:
+def test_from_the_repository_root():
     found = look(REPOSITORY)
     check_points(found)
     assert Path(found['code']).is_relative_to(REPOSITORY)
 
 
-def test_from_anywhere_in_the_local_environment(tmp_path: Path) -> None:
+def test_from_anywhere_in_the_local_environment(tmp_path):
     found = look(tmp_path)
     check_points(found)
     assert Path(sysconfig.get_path('scripts'), 'osmabench').exists()
 
 
-def command_of_readme(part: str) -> str:
+def command_of_readme(part):
     """Return the one line of the README's own commands that has some text in it."""
     lines = (REPOSITORY / 'README.md').read_text('utf-8').splitlines()
     [command] = [line for line in lines if line.startswith(part)]
     return command
 
 
-def copy_source(to: Path) -> Path:
+def copy_source(to):
     """Copy the tree, in which setuptools and CMake would leave build/ and metadata."""
 
-    def made_here(folder: str, names: list[str]) -> set[str]:
+    def made_here(folder, names):
         made = {'__pycache__'}
         if Path(folder) == REPOSITORY:  # the package has a folder runs too
             made |= {'.git', 'build', 'dist', 'htmlcov', 'install', 'log', 'runs'}
@@ -81,7 +81,7 @@ def copy_source(to: Path) -> Path:
 @pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_the_command_of_the_readme_builds_a_workspace(tmp_path: Path) -> None:
+def test_the_command_of_the_readme_builds_a_workspace(tmp_path):
     if not Path(sys.executable).with_name('colcon').exists():
         pytest.skip('colcon is not installed beside this interpreter')
     copy_source(tmp_path / 'src' / 'osmabench_ros')
@@ -111,7 +111,7 @@ def test_the_command_of_the_readme_builds_a_workspace(tmp_path: Path) -> None:
         assert f'exec\' "{sys.prefix}/bin/python' in (install / program).read_text()
 
 
-def test_a_program_starts_an_interpreter_in_a_folder_of_any_name(tmp_path: Path) -> None:
+def test_a_program_starts_an_interpreter_in_a_folder_of_any_name(tmp_path):
     interpreter = tmp_path / 'mein Ordner ü' / 'python'
     interpreter.parent.mkdir()
     interpreter.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
@@ -125,7 +125,7 @@ def test_a_program_starts_an_interpreter_in_a_folder_of_any_name(tmp_path: Path)
     assert printed.startswith('osmabench')
 
 
-def test_the_core_works_without_ros(tmp_path: Path) -> None:
+def test_the_core_works_without_ros(tmp_path):
     """Build the wheel, unpack it, and use it where no ROS package can be imported."""
     source = copy_source(tmp_path / 'source')
     build = 'wheel', source, '--no-deps', '--quiet', '--no-build-isolation'

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 class System:
     """A machine with its packages; `apt-get` installs those that it has."""
 
-    def __init__(self, folder: Path, *, user: int = 1000, debian: bool = True) -> None:
+    def __init__(self, folder, *, user=1000, debian=True):
         self.tools, self.installed = folder / 'tools', folder / 'installed'
         self.tools.mkdir()
         self.installed.mkdir()
@@ -34,17 +34,17 @@ class System:
             self.tool('dpkg-query', f'[ -e "{self.installed}/{LAST}" ] && echo -n installed')
             self.offer('cmake', 'wordnet-base')
 
-    def tool(self, name: str, text: str) -> None:
+    def tool(self, name, text):
         file = self.tools / name
         file.write_text(f'#!{shutil.which("bash")}\n{text}\n')
         file.chmod(0o755)
 
-    def offer(self, *packages: str, online: bool = True) -> None:
+    def offer(self, *packages, online=True):
         known = f'{"|".join(packages)}) touch "{self.installed}/{LAST}";;'
         update = f'-qq) exit {0 if online else 100};;'
         self.tool('apt-get', f'case {LAST} in {known} {update} *) exit 100;; esac')
 
-    def run(self, *command: str, folder: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:
+    def run(self, *command, folder=REPOSITORY):
         return subprocess.run(
             command,
             cwd=folder,
@@ -54,11 +54,11 @@ class System:
             check=False,
         )
 
-    def install(self) -> tuple[int, str]:
+    def install(self):
         done = self.run(str(self.tools / 'bash'), str(SCRIPT), str(self.list))
         return done.returncode, done.stderr
 
-    def make(self, *words: str) -> str:
+    def make(self, *words):
         done = self.run(str(self.tools / 'make'), *words)
         assert done.returncode == 0, done.stderr
         return done.stderr
@@ -176,7 +176,7 @@ def test_an_environment_goes_and_what_a_link_leads_to_stays(tmp_path):
         assert not real.exists()
 
 
-def run_target(target: str, folder: Path, failing: str = '') -> subprocess.CompletedProcess[str]:
+def run_target(target, folder, failing=''):
     """Run a target of tests in an environment of scripts, one of which may fail."""
     system, venv = System(folder), folder / 'venv'
     for place in (venv / 'bin', venv / '.osmabench'):

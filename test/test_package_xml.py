@@ -68,17 +68,17 @@ NEEDED = ('metrics', 'geometry', 'bags')
 """Extras without which nodes cannot do their work."""
 
 
-def keys() -> list[str]:
+def keys():
     root = ET.parse(REPOSITORY / 'package.xml').getroot()
     return [str(item.text) for item in root if item.tag.endswith('depend')]
 
 
 @pytest.mark.parametrize('key', keys())
-def test_a_key_of_package_xml_is_had_from_apt(key: str) -> None:
+def test_a_key_of_package_xml_is_had_from_apt(key):
     assert key in ROS or key in SYSTEM, 'look it up in rosdistro, and record it above'
 
 
-def declared() -> dict[str, Requirement]:
+def declared():
     project = tomllib.loads((REPOSITORY / 'pyproject.toml').read_text('utf-8'))['project']
     extras = project['optional-dependencies']
     lines = [*project['dependencies'], *(line for name in NEEDED for line in extras[name])]
@@ -87,7 +87,7 @@ def declared() -> dict[str, Requirement]:
     return {item.name: item for item in found}
 
 
-def test_every_python_package_is_in_package_xml_or_in_the_one_file() -> None:
+def test_every_python_package_is_in_package_xml_or_in_the_one_file():
     from_apt = set(keys())
     beside = {
         name: str(item.specifier)
@@ -97,7 +97,7 @@ def test_every_python_package_is_in_package_xml_or_in_the_one_file() -> None:
     assert {item.name: str(item.specifier) for item in requirements()} == beside
 
 
-def test_a_python_key_of_package_xml_is_in_pyproject_or_builds_and_tests() -> None:
+def test_a_python_key_of_package_xml_is_in_pyproject_or_builds_and_tests():
     root = ET.parse(REPOSITORY / 'package.xml').getroot()
     run = {str(item.text) for item in root if item.tag in ('depend', 'exec_depend')}
     assert {key for key in run if key.startswith('python3-')} == {
@@ -113,13 +113,13 @@ UNPINNED = frozenset(['rerun-sdk', 'open_clip_torch', 'torchvision'])
 build for the torch that is pinned."""
 
 
-def pins(name: str) -> list[Requirement]:
+def pins(name):
     text = (REPOSITORY / 'requirements' / f'{name}.txt').read_text('utf-8')
     lines = [line for line in text.splitlines() if line and not line.startswith('#')]
     return [Requirement(line) for line in lines]
 
 
-def dependencies() -> dict[str, list[Requirement]]:
+def dependencies():
     """Return the ranges that pyproject.toml gives, extras included, by name."""
     project = tomllib.loads((REPOSITORY / 'pyproject.toml').read_text('utf-8'))['project']
     extras = project['optional-dependencies'].values()
@@ -131,7 +131,7 @@ def dependencies() -> dict[str, list[Requirement]]:
 
 
 @pytest.mark.parametrize('name', sorted(set(dependencies()) - UNPINNED))
-def test_a_dependency_has_a_pin_within_its_range(name: str) -> None:
+def test_a_dependency_has_a_pin_within_its_range(name):
     found = [pin for pin in (*pins('runtime'), *pins('development')) if pin.name == name]
     assert found, 'add it to requirements/runtime.txt'
     for pin in found:
@@ -141,18 +141,18 @@ def test_a_dependency_has_a_pin_within_its_range(name: str) -> None:
             assert item.specifier.contains(versions[0]), f'{pin} is outside of {item}'
 
 
-def test_what_is_pinned_for_the_package_is_a_dependency_of_it() -> None:
+def test_what_is_pinned_for_the_package_is_a_dependency_of_it():
     assert {pin.name for pin in pins('runtime')} <= set(dependencies())
 
 
-def test_a_requirement_stands_in_one_file_once_for_each_system() -> None:
+def test_a_requirement_stands_in_one_file_once_for_each_system():
     lines = [str(pin) for name in ('runtime', 'development', 'ros_jazzy') for pin in pins(name)]
     assert len(set(lines)) == len(lines)
     names = [{pin.name for pin in pins(name)} for name in ('runtime', 'development', 'ros_jazzy')]
     assert sum(map(len, names)) == len(set().union(*names))
 
 
-def test_the_version_is_the_same_everywhere() -> None:
+def test_the_version_is_the_same_everywhere():
     project = tomllib.loads((REPOSITORY / 'pyproject.toml').read_text('utf-8'))['project']
     version = project['version']
     assert ET.parse(REPOSITORY / 'package.xml').findtext('version') == version
@@ -160,7 +160,7 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert f'\n{version} (' in (REPOSITORY / 'CHANGELOG.rst').read_text('utf-8')
 
 
-def test_the_readme_gives_that_file_to_pip_after_rosdep_and_before_colcon() -> None:
+def test_the_readme_gives_that_file_to_pip_after_rosdep_and_before_colcon():
     readme = (REPOSITORY / 'README.md').read_text('utf-8')
     file = requirements_file().relative_to(REPOSITORY)
     steps = ('source /opt/ros/', 'rosdep install', '-m venv --system', f'/{file}', 'colcon build')

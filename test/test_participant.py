@@ -1,8 +1,5 @@
 """A participant in a separate node: frames in, map out, and again after a reset."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 import pytest
 from support.waiting import Spinner
@@ -21,7 +18,6 @@ from osmabench_ros.nodes.frame_publisher import FramePublisher
 from osmabench_ros.participant import (
     MAX_WAITING,
     DenseMap,
-    Frame,
     MapHeader,
     Participant,
     Provenance,
@@ -33,13 +29,13 @@ from osmabench_ros.ros.qos import latched_profile, lossless_profile
 class Points:
     """A method that keeps points."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.points: list[np.ndarray] = []
 
-    def integrate(self, frame: Frame) -> None:
+    def integrate(self, frame):
         self.points.append(frame.world_points()[::50])
 
-    def semantic_map(self, *, final: bool) -> SemanticMap:
+    def semantic_map(self, *, final):
         header = MapHeader(Provenance('points', frames_used=len(self.points)), complete=final)
         return SemanticMap(header, dense=DenseMap(np.concatenate(self.points)))
 
@@ -47,7 +43,7 @@ class Points:
 class Stage(Spinner):
     """A participant and its peer, who publishes frames."""
 
-    def __init__(self, context: Any) -> None:
+    def __init__(self, context):
         self.executor = SingleThreadedExecutor(context=context)
         self.mine, self.peer = (Node(name, context=context) for name in ('mine', 'peer'))
         self.executor.add_node(self.mine)
@@ -63,13 +59,13 @@ class Stage(Spinner):
             SemanticMapMessage, topics.SEMANTIC_MAP, self.maps.append, latched_profile()
         )
 
-    def drive(self, frames: int) -> None:
+    def drive(self, frames):
         for frame in FRAMES[:frames]:
             known = len(self.acks)
             self.camera.publish(frame)
             self.spin_until(lambda known=known: len(self.acks) > known)
 
-    def finish(self, frames: int) -> SemanticMapMessage:
+    def finish(self, frames):
         known = len(self.maps)
         self.state.publish(RunState(state=RunState.STATE_FINISHED, frames_published=frames))
         self.spin_until(lambda: len(self.maps) > known)
@@ -77,13 +73,13 @@ class Stage(Spinner):
 
 
 @pytest.fixture
-def stage(ros_context: Any) -> Iterator[Stage]:
+def stage(ros_context):
     made = Stage(ros_context)
     yield made
     made.executor.shutdown()
 
 
-def test_a_method_maps_every_frame_and_anew_after_a_reset(stage: Stage) -> None:
+def test_a_method_maps_every_frame_and_anew_after_a_reset(stage):
     participant = Participant(Points, stage.mine)
     stage.spin_until(lambda: stage.peer.count_subscribers(topics.CAMERA_POSE) > 0)
     stage.spin_until(lambda: stage.mine.count_subscribers(topics.FRAME_ACK) > 0)
@@ -99,7 +95,7 @@ def test_a_method_maps_every_frame_and_anew_after_a_reset(stage: Stage) -> None:
     assert stage.finish(2).frames_used == 2
 
 
-def test_frames_that_are_dropped_for_lack_of_classes_are_a_warning(stage: Stage) -> None:
+def test_frames_that_are_dropped_for_lack_of_classes_are_a_warning(stage):
     logged: list[str] = []
     stage.mine.get_logger().warning = logged.append
     participant = Participant(lambda _labels: Points(), stage.mine, labels=True)
@@ -109,7 +105,7 @@ def test_frames_that_are_dropped_for_lack_of_classes_are_a_warning(stage: Stage)
     assert text.startswith('no classes came on label_info within 32 frames: frames are dropped')
 
 
-def test_a_map_is_final_though_frames_were_lost(stage: Stage) -> None:
+def test_a_map_is_final_though_frames_were_lost(stage):
     Participant(Points, stage.mine, settle_s=0.3, map_every_frames=1)
     stage.spin_until(lambda: stage.peer.count_subscribers(topics.CAMERA_POSE) > 0)
     stage.spin_until(lambda: stage.mine.count_subscribers(topics.FRAME_ACK) > 0)

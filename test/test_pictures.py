@@ -9,7 +9,7 @@ from PIL import Image
 DOCS = Path(__file__).parents[1] / 'docs'
 
 
-def test_the_pictures_are_of_todays_page() -> None:
+def test_the_pictures_are_of_todays_page():
     specification = importlib.util.spec_from_file_location('pictures', DOCS / 'pictures.py')
     assert specification is not None
     assert specification.loader is not None

@@ -39,7 +39,7 @@ suites: [{name: map_geometry}, {name: map_trajectory}]
 ERRORS_M = (0.1, 0.3, 0.2)
 
 
-def record(run_id: str, seed: int, condition: str, mapper: str, suite: str, metric: str, value):
+def record(run_id, seed, condition, mapper, suite, metric, value):
     return {
         'run_id': run_id, 'dataset': 'apartment', 'scene': f'seed_{seed}', 'condition': condition,
         'mapper': mapper, 'simulator': 'opengl', 'seed': seed, 'suite': suite, 'mode': None,
@@ -49,7 +49,7 @@ def record(run_id: str, seed: int, condition: str, mapper: str, suite: str, metr
 
 
 @pytest.fixture
-def matrix(tmp_path: Path):
+def matrix(tmp_path):
     """Three apartments under two conditions; the last two runs failed."""
     file = tmp_path / 'few.yaml'
     file.write_text(CONFIG)
@@ -102,7 +102,7 @@ def matrix(tmp_path: Path):
     return results.Matrix(file, config, tmp_path / 'out')
 
 
-def row_of(text: str, title: str, method: str) -> list[str]:
+def row_of(text, title, method):
     table = text.partition(f'**{title}')[2].partition('**Cost')[0]
     line = next(item for item in table.splitlines() if item.startswith(f'| {method}'))
     return [item.strip() for item in line.strip('|').split('|')][1:]

@@ -7,10 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 import yaml
@@ -35,7 +33,7 @@ needs_ros2 = pytest.mark.skipif(
 )
 
 
-def commands() -> list[str]:
+def commands():
     """Return the commands of the page, in blocks and in the text; a mark stays with its own."""
     text = re.sub(r'\\\n\s*', '', PAGE.read_text('utf-8'))
     found = re.findall(r'^ {4}(\S.*)$', text, re.MULTILINE)
@@ -52,20 +50,18 @@ TAKEN = []
 class Command:
     """The one command of the page that begins like this, for tests to run."""
 
-    def __init__(self, start: str) -> None:
+    def __init__(self, start):
         self.start = start
         TAKEN.append(start)
 
-    def text(self, domain: int) -> str:
+    def text(self, domain):
         """Return it only for this machine, in a domain of the test."""
         [found] = {item for item in commands() if item.startswith(self.start)}
         assert MARK not in found
         return found.replace('SUBNET', 'LOCALHOST').replace('DOMAIN_ID=7', f'DOMAIN_ID={domain}')
 
     @contextmanager
-    def started(
-        self, folder: Path, domain: int, more: str = ''
-    ) -> Iterator[subprocess.Popen[str]]:
+    def started(self, folder, domain, more=''):
         """Yield the command while it runs; what still does at the end gets Ctrl-C."""
         environment = {**make_isolated_environment(domain), 'ROS_LOG_DIR': str(folder / 'log')}
         prefix = f'{environment.get("AMENT_PREFIX_PATH", "")}:{sys.prefix}'
@@ -85,7 +81,7 @@ class Command:
                 os.killpg(running.pid, signal.SIGINT)
             running.communicate(timeout=60)
 
-    def run(self, folder: Path, domain: int = 0, more: str = '') -> str:
+    def run(self, folder, domain=0, more=''):
         """Return its output; it ends by itself, and well."""
         with self.started(folder, domain, more) as running:
             output, _ = running.communicate(timeout=300)
@@ -110,14 +106,14 @@ SERVICES = [
 GOAL, ECHO = Command('ros2 action send_goal'), Command('ros2 topic echo')
 
 
-def test_every_command_of_the_page_is_run_here_or_says_when_it_last_ran() -> None:
+def test_every_command_of_the_page_is_run_here_or_says_when_it_last_ran():
     unmarked = [item for item in commands() if MARK not in item]
     assert len(unmarked) >= len(TAKEN)
     for command in unmarked:
         assert len([start for start in TAKEN if command.startswith(start)]) == 1, command
 
 
-def wait_for(running: subprocess.Popen[str], words: str) -> None:
+def wait_for(running, words):
     """Read on until a line has some text in it."""
     assert running.stdout is not None
     lines = []
@@ -128,7 +124,7 @@ def wait_for(running: subprocess.Popen[str], words: str) -> None:
     raise AssertionError(f'"{words}" was never printed:\n{"".join(lines)}')
 
 
-def test_a_running_camera_is_examined_and_recorded(tmp_path: Path, ros_domain: int) -> None:
+def test_a_running_camera_is_examined_and_recorded(tmp_path, ros_domain):
     from osmabench_ros.sequences.bags.bag import open_bag
 
     camera = TESTS.parent / 'benchmarks' / 'faulty_stacks.py'
@@ -145,7 +141,7 @@ def test_a_running_camera_is_examined_and_recorded(tmp_path: Path, ros_domain: i
         assert any(item.topic == '/camera/color/image_raw' for item in bag.connections)
 
 
-def test_a_bag_is_scored_by_a_scan_and_by_motion_capture(tmp_path: Path) -> None:
+def test_a_bag_is_scored_by_a_scan_and_by_motion_capture(tmp_path):
     own = [('/odom', stamp, odometry(pose, stamp, 'odom', 'base')) for stamp, pose in true_poses()]
     write_room(tmp_path / 'kitchen_1', cloud(labelled_map()), labels(), *own)
     write_scan(tmp_path / 'scan.ply', true_cloud().points)
@@ -159,7 +155,7 @@ def test_a_bag_is_scored_by_a_scan_and_by_motion_capture(tmp_path: Path) -> None
 
 
 @pytest.mark.full
-def test_a_sweep_finds_a_speed(tmp_path: Path) -> None:
+def test_a_sweep_finds_a_speed(tmp_path):
     config = small_config(sweep={'speeds': [1.0]})
     (tmp_path / 'my.yaml').write_text(yaml.safe_dump(config))
     assert 'fastest speed' in SWEEP.run(tmp_path)
@@ -167,7 +163,7 @@ def test_a_sweep_finds_a_speed(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope='module')
-def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kitchen(tmp_path_factory):
     """A folder where the ground truth was made as the page says."""
     tmp_path = tmp_path_factory.mktemp('kitchen')
     IMPORT.run(tmp_path)
@@ -185,13 +181,13 @@ def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.full
-def test_the_ground_truth_is_made_where_the_page_looks_for_it(kitchen: Path) -> None:
+def test_the_ground_truth_is_made_where_the_page_looks_for_it(kitchen):
     assert (kitchen / ON_ROBOT.text(0).split('ground_truth:=')[1].split()[0]).is_dir()
 
 
 @pytest.mark.full
 @needs_ros2
-def test_a_stack_is_recorded_controlled_and_scored(kitchen: Path, ros_domain: int) -> None:
+def test_a_stack_is_recorded_controlled_and_scored(kitchen, ros_domain):
     stack = [str(SUPPORT / 'cloud_stack.py'), '--ros-args', '-r', '__node:=rtabmap']
     remapped = ['-r', '/stack/cloud_map:=/rtabmap/cloud_map']
     config = 'config:=single_run record:=false'

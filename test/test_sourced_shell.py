@@ -10,7 +10,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.parametrize('plugin', ['launch_pytest', 'launch_testing', 'launch_ros'])
-def test_plugins_of_ros_are_not_loaded(plugin: str, tmp_path: Path) -> None:
+def test_plugins_of_ros_are_not_loaded(plugin, tmp_path):
     (tmp_path / 'broken_plugin.py').write_text('raise ImportError("loaded")\n')
     metadata = tmp_path / f'{plugin}-3.4.3.dist-info'
     metadata.mkdir()

@@ -1,12 +1,10 @@
 """The style check names the line and the better phrase, and its limits only fall."""
 
-from pathlib import Path
-
 import style
 import yaml
 
 
-def write(root: Path, text: str) -> None:
+def write(root, text):
     folder = root / 'osmabench_ros' / 'maps'
     folder.mkdir(parents=True)
     (folder / 'example.py').write_text(text)

@@ -18,7 +18,7 @@ OF_THE_MACHINE = ('TMPDIR', 'LANG', 'AMENT_PREFIX_PATH', 'LD_LIBRARY_PATH', 'PYT
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment(tmp_path):
     """Make an environment that has what `make env` installs, and nothing of this one's user."""
     folder = tmp_path / 'venv'
     venv.create(folder, symlinks=True)

@@ -58,15 +58,15 @@ BAG = (
 )
 
 
-def writing(content: bytes | str) -> Callable[[Path], object]:
+def writing(content):
     data = content.encode() if isinstance(content, str) else content
     return lambda path: path.write_bytes(data)
 
 
-def zipping(name: str, start: bytes, size: int = GIB) -> Callable[[Path], object]:
+def zipping(name, start, size=GIB):
     """Return a maker of an archive with one member: `start`, and zeros up to a size."""
 
-    def make(path: Path) -> None:
+    def make(path):
         with (
             zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
             archive.open(name, 'w') as member,
@@ -78,7 +78,7 @@ def zipping(name: str, start: bytes, size: int = GIB) -> Callable[[Path], object
     return make
 
 
-def zeros_in_gzip(path: Path) -> None:
+def zeros_in_gzip(path):
     with gzip.open(path, 'wb', 1) as stream:
         stream.write(START + b'\x8e' + GIB.to_bytes(8, 'little'))
         for _ in range(GIB // 2**24):
@@ -86,12 +86,12 @@ def zeros_in_gzip(path: Path) -> None:
         stream.write(b'.')
 
 
-def npy_header(count: int) -> bytes:
+def npy_header(count):
     text = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({count},)}}\n".encode()
     return b'\x93NUMPY\1\0' + len(text).to_bytes(2, 'little') + text
 
 
-def torch_archive(path: Path) -> None:
+def torch_archive(path):
     """Write a tensor of few numbers with a storage of 1 GiB."""
     torch = pytest.importorskip('torch')
     small = path.with_suffix('.small')
@@ -105,19 +105,19 @@ def torch_archive(path: Path) -> None:
             archive.writestr(name, content)
 
 
-def png(width: int, height: int) -> bytes:
+def png(width, height):
     size = struct.pack('>II5B', width, height, 8, 2, 0, 0, 0)
     check = struct.pack('>I', zlib.crc32(b'IHDR' + size))
     head = b'\x89PNG\r\n\x1a\n' + struct.pack('>I', len(size)) + b'IHDR' + size + check
     return head + bytes(4) + b'IDAT'
 
 
-def zeros_as_png(path: Path) -> None:
+def zeros_as_png(path):
     Image.new('L', (14_000, 14_000)).save(path, 'PNG', compress_level=1)
 
 
-def changing_gltf(change: Callable[[dict[str, object]], object]) -> Callable[[Path], object]:
-    def make(path: Path) -> None:
+def changing_gltf(change):
+    def make(path):
         write_gltf(path, '', images=[], textures=[], materials=[{}])
         document = json.loads(path.read_text())
         change(document)
@@ -126,22 +126,22 @@ def changing_gltf(change: Callable[[dict[str, object]], object]) -> Callable[[Pa
     return make
 
 
-def add_chain(document: dict[str, object]) -> None:
+def add_chain(document):
     nodes = [{'mesh': 0, 'children': [index + 1]} for index in range(20_000)]
     document['nodes'] = [*nodes, {'mesh': 0}]
 
 
-def claim_zeros(document: dict[str, list[object]]) -> None:
+def claim_zeros(document):
     document['accessors'].append({'componentType': 5126, 'type': 'VEC3', 'count': 600_000_000})
 
 
-def point_ply(path: Path) -> None:
+def point_ply(path):
     """Write a file of another byte order, which is read in the fence, with false numbers."""
     header = 'ply\nformat binary_big_endian 1.0\nelement vertex 9999999999\n'
     path.write_text(header + 'property float x\nproperty float y\nproperty float z\nend_header\n')
 
 
-def computed_rows(folder: Path) -> None:
+def computed_rows(folder):
     write_bag(folder, StoragePlugin.SQLITE3, count=1)
     with closing(sqlite3.connect(next(folder.glob('*.db3')))) as connection:
         connection.execute('DROP TABLE messages')
@@ -153,9 +153,7 @@ def computed_rows(folder: Path) -> None:
         connection.commit()
 
 
-def mcap(
-    content: Callable[[], bytes], compression: str, *, summary: bool, size: int | None = None
-) -> Callable[[Path], object]:
+def mcap(content, compression, *, summary, size=None):
     return lambda path: write_mcap(
         path, schema(), channel(), chunk(content(), compression, size), summary=summary
     )
@@ -233,7 +231,7 @@ REPRESENTATIVES = (
 
 
 @pytest.mark.parametrize('case', few(BOMBS, *REPRESENTATIVES))
-def test_a_bomb_is_one_error_within_20_seconds_and_2_gib(tmp_path: Path, case: str) -> None:
+def test_a_bomb_is_one_error_within_20_seconds_and_2_gib(tmp_path, case):
     name, statement, make, words = BOMBS[case]
     make(tmp_path / name)
     output = tmp_path / 'output.txt'

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from typing import Any
 
 import pytest
 import yaml
@@ -49,7 +48,7 @@ XML = {
 }  # fmt: skip
 
 
-def check_error(parse: Any, name: str, expected: str) -> None:
+def check_error(parse, name, expected):
     with pytest.raises(ConfigError, match=rf'{name}.*{expected}') as caught:
         parse()
     text = str(caught.value)

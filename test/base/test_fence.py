@@ -17,7 +17,7 @@ from osmabench_ros.errors import ConfigError, LimitError, OsmabenchWarning, Scen
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     path = tmp_path / 'input.bin'
     path.write_bytes(b'abc')
     return path
@@ -149,5 +149,5 @@ def test_it_ends_with_its_parent(file, sent):
     assert not reading.is_running()
 
 
-def _paths() -> str:
+def _paths():
     return os.pathsep.join(path for path in sys.path if path)

@@ -28,19 +28,19 @@ with draft_in(pathlib.Path(sys.argv[1])) as folder:
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> Path:
+def elsewhere(tmp_path):
     return tmp_path / 'elsewhere'
 
 
 @pytest.fixture
-def users(tmp_path: Path, elsewhere: Path) -> Path:
+def users(tmp_path, elsewhere):
     """Return a folder of a user."""
     fill(tmp_path / 'users', elsewhere)
     return tmp_path / 'users'
 
 
 @pytest.fixture
-def ours(tmp_path: Path) -> Path:
+def ours(tmp_path):
     """Return a folder of results with a map and a report."""
     root = tmp_path / 'ours'
     files.claim_folder(root)
@@ -52,7 +52,7 @@ def ours(tmp_path: Path) -> Path:
     return root
 
 
-def names_in(folder: Path) -> list[str]:
+def names_in(folder):
     """Return the paths of all files in a folder but our markers."""
     found = (item for item in folder.rglob('*') if item.is_file() and item.name != MARKER)
     return sorted(str(item.relative_to(folder)) for item in found)
@@ -69,7 +69,7 @@ def test_json_comes_back_in_one_order_and_an_error_leaves_the_old_file(ours, mon
     with pytest.raises(ValueError, match='not JSON compliant'):
         files.write_json(path, float('nan'))
 
-    def fail(source: object, target: object) -> None:
+    def fail(source, target):
         raise OSError(28, 'No space left on device')
 
     monkeypatch.setattr(os, 'replace', fail)
@@ -83,7 +83,7 @@ def test_json_comes_back_in_one_order_and_an_error_leaves_the_old_file(ours, mon
 
 
 def test_the_digest_depends_on_names_and_bytes_but_no_marker(tmp_path):
-    def digest(name: str, texts: dict[str, str]) -> str:
+    def digest(name, texts):
         for file, text in texts.items():
             (tmp_path / name / file).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name / file).write_text(text)
@@ -99,15 +99,15 @@ def test_the_digest_depends_on_names_and_bytes_but_no_marker(tmp_path):
     assert files.sha256_of(tmp_path / 'a' / 'x') != files.sha256_of(tmp_path / 'a' / 'deep' / 'y')
 
 
-def link_to(target: str) -> Callable[[Path], Path]:
-    def make(users: Path) -> Path:
+def link_to(target):
+    def make(users):
         users.with_name('link').symlink_to(users / target)
         return users.with_name('link')
 
     return make
 
 
-def make_pipe(users: Path) -> Path:
+def make_pipe(users):
     os.mkfifo(users.with_name('pipe'))
     return users.with_name('pipe')
 
@@ -259,7 +259,7 @@ def test_a_folder_whose_writing_was_cut_off_lost_nothing_and_is_written_again(
     target = ours / 'run' / 'map'
     (target / 'mine').write_text('mine')
 
-    def write() -> None:
+    def write():
         with files.atomic_directory(target, existing) as draft:
             (draft / 'deep').mkdir()
             (draft / 'deep' / 'new').write_text('new')
@@ -267,7 +267,7 @@ def test_a_folder_whose_writing_was_cut_off_lost_nothing_and_is_written_again(
 
     calls, original = iter(range(1000)), os.replace
 
-    def strike(*args: object) -> None:
+    def strike(*args):
         if next(calls) == moment:
             raise KeyboardInterrupt
         original(*args)  # type: ignore[arg-type]

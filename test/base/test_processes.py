@@ -17,8 +17,8 @@ class Struck(BaseException):
 
 
 @pytest.fixture
-def _struck_by_signals() -> object:
-    def strike(number: int, _frame: object) -> None:
+def _struck_by_signals():
+    def strike(number, _frame):
         raise Struck(number)
 
     previous = {number: signal.signal(number, strike) for number in ENDING}
@@ -32,7 +32,7 @@ def _struck_by_signals() -> object:
 def test_a_signal_is_handled_after_the_block_and_later_ones_at_once(number):
     done = []
 
-    def work() -> None:
+    def work():
         with signals_held():
             signal.raise_signal(number)
             done.append('the rest of the block')
@@ -47,7 +47,7 @@ def test_a_signal_is_handled_after_the_block_and_later_ones_at_once(number):
 def test_another_thread_has_nothing_to_hold():
     done = []
 
-    def work() -> None:
+    def work():
         with signals_held():
             done.append(True)
 

@@ -10,12 +10,12 @@ from osmabench_ros.base.reading import opened, read_bytes
 from osmabench_ros.errors import LimitError, SceneError
 
 
-def make_pipe(folder: Path) -> Path:
+def make_pipe(folder):
     os.mkfifo(folder / 'pipe')
     return folder / 'pipe'
 
 
-def make_loop(folder: Path) -> Path:
+def make_loop(folder):
     (folder / 'loop').symlink_to(folder / 'loop')
     return folder / 'loop'
 
@@ -33,13 +33,13 @@ PATHS: dict[str, tuple[Callable[[Path], Path | str], str]] = {
 }
 
 
-def file_in(folder: Path) -> Path:
+def file_in(folder):
     (folder / 'file').write_bytes(b'abc')
     return folder / 'file'
 
 
 @pytest.mark.parametrize('name', PATHS)
-def test_a_path_that_gives_no_file_is_one_line(tmp_path: Path, name: str) -> None:
+def test_a_path_that_gives_no_file_is_one_line(tmp_path, name):
     made, expected = PATHS[name]
     with pytest.raises(SceneError, match=expected) as caught:
         read_bytes(made(tmp_path), SceneError)
@@ -48,7 +48,7 @@ def test_a_path_that_gives_no_file_is_one_line(tmp_path: Path, name: str) -> Non
     assert len(text) < 600
 
 
-def test_a_file_within_the_limit_is_read_also_through_a_link(tmp_path: Path) -> None:
+def test_a_file_within_the_limit_is_read_also_through_a_link(tmp_path):
     (tmp_path / 'link').symlink_to(file_in(tmp_path))
     assert read_bytes(tmp_path / 'link', SceneError) == b'abc'
     assert read_bytes(str(tmp_path / 'file'), SceneError, 3) == b'abc'
@@ -56,7 +56,7 @@ def test_a_file_within_the_limit_is_read_also_through_a_link(tmp_path: Path) -> 
         read_bytes(tmp_path / 'file', SceneError, 2)
 
 
-def test_an_error_of_reading_in_the_block_is_one_line(tmp_path: Path) -> None:
+def test_an_error_of_reading_in_the_block_is_one_line(tmp_path):
     refused = pytest.raises(SceneError, match='file cannot be read: Input/output error')
     with refused, opened(file_in(tmp_path), SceneError):
         raise OSError(5, 'Input/output error')

@@ -1,8 +1,5 @@
 """Which runs may begin while others run."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 from support.world.runs import small_config
 
@@ -22,7 +19,7 @@ from osmabench_ros.bringup.spec import isolation
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
+from osmabench_ros.runs.plan import config_digest, plan_runs
 
 MACHINE = Capacity(8.0, 16 * GIB, ('0', '1'))
 
@@ -31,7 +28,7 @@ WHOLE = Demand(8.0, 16 * GIB)
 EIGHTH = Demand(1.0, 2 * GIB)
 
 
-def admit_all(demands: list[Demand]) -> list[Grant]:
+def admit_all(demands):
     """Return the granted requests if nothing ends."""
     running: list[Grant] = []
     for demand in demands:
@@ -41,7 +38,7 @@ def admit_all(demands: list[Demand]) -> list[Grant]:
     return running
 
 
-def plan_of(tmp_path: Path, mapper: dict[str, Any], **changes: Any) -> RunPlan:
+def plan_of(tmp_path, mapper, **changes):
     config = parse_config(small_config(mappers=[mapper], **changes), 'test')
     (plan,) = plan_runs(config, {config.scenes[0]: SceneKey('d', 's', 3)}, tmp_path)
     return plan
@@ -61,16 +58,16 @@ def plan_of(tmp_path: Path, mapper: dict[str, Any], **changes: Any) -> RunPlan:
         (WHOLE, 1),
     ],
 )
-def test_no_more_than_there_is_is_granted(demand: Demand, at_once: int) -> None:
+def test_no_more_than_there_is_is_granted(demand, at_once):
     assert len(admit_all([demand] * 20)) == at_once
 
 
-def test_each_run_has_whole_gpus_or_a_part_of_one() -> None:
+def test_each_run_has_whole_gpus_or_a_part_of_one():
     gpus = [item.gpus for item in admit_all([Demand(1.0, GIB, n) for n in (1.0, 0.5, 0.5, 0.0)])]
     assert gpus == [('0',), ('1',), ('1',), ()]
 
 
-def test_a_run_needs_what_its_mapper_declares(tmp_path: Path) -> None:
+def test_a_run_needs_what_its_mapper_declares(tmp_path):
     resources = {'cpus': 2, 'gpus': 0.5, 'memory_gib': 3}
     plan = plan_of(tmp_path, {'name': 'oracle', 'resources': resources})
     assert estimate_demand(plan, EIGHTH, WHOLE) == Demand(2.0, 3 * GIB, 0.5)
@@ -79,7 +76,7 @@ def test_a_run_needs_what_its_mapper_declares(tmp_path: Path) -> None:
     assert estimate_demand(plan_of(tmp_path, {'name': 'oracle'}), EIGHTH, WHOLE) == EIGHTH
 
 
-def test_nothing_runs_while_a_realtime_run_is_measured_unless_allowed(tmp_path: Path) -> None:
+def test_nothing_runs_while_a_realtime_run_is_measured_unless_allowed(tmp_path):
     unpaced = {'name': 'theirs', 'command': ['true'], 'acks': False}
     realtime = {'mode': 'realtime'}
     for plan in (
@@ -93,14 +90,14 @@ def test_nothing_runs_while_a_realtime_run_is_measured_unless_allowed(tmp_path: 
     assert not is_alone(together)
 
 
-def test_resources_change_no_result_and_so_no_digest() -> None:
+def test_resources_change_no_result_and_so_no_digest():
     plain = parse_config(small_config(), 'test')
     mappers = [{'name': 'oracle', 'resources': {'cpus': 4}}]
     other = parse_config(small_config(mappers=mappers), 'test')
     assert config_digest(other) == config_digest(plain)
 
 
-def test_more_gpus_than_there_are_are_refused_by_name() -> None:
+def test_more_gpus_than_there_are_are_refused_by_name():
     config = parse_config(
         small_config(mappers=[{'name': 'oracle', 'resources': {'gpus': 3}}]), 'test'
     )
@@ -110,7 +107,7 @@ def test_more_gpus_than_there_are_are_refused_by_name() -> None:
         MACHINE.check(config)
 
 
-def test_the_limits_of_a_container_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limits_of_a_container_count(tmp_path, monkeypatch):
     monkeypatch.setattr(admission, 'CGROUP', tmp_path)
     monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '3, GPU-7')
     free = capacity_here()
@@ -130,8 +127,8 @@ def test_the_limits_of_a_container_count(tmp_path: Path, monkeypatch: pytest.Mon
     [(8, 64, None, 8), (8, 5, None, 2), (0.5, 1, None, 1), (64, 512, 64, 5), (8, 64, 65536, 8)],
 )
 def test_as_many_jobs_as_cores_memory_and_shared_memory_allow(
-    monkeypatch: pytest.MonkeyPatch, cpus: float, memory_gib: int, shared_mib: int, jobs: int
-) -> None:
+    monkeypatch, cpus, memory_gib, shared_mib, jobs
+):
     shared = None if shared_mib is None else shared_mib * 2**20
     monkeypatch.setattr(isolation, 'free_bytes', lambda: shared)
     assert jobs_here(Capacity(cpus, memory_gib * GIB)) == jobs

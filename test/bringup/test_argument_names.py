@@ -12,7 +12,7 @@ FILE = '/opt/ws/share/osmabench_ros/launch/full_run.launch.py'
 BY_PACKAGE = ('ros2', 'launch', 'osmabench_ros', 'full_run.launch.py')
 
 
-def check(monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], *given: str) -> None:
+def check(monkeypatch, command, *given):
     monkeypatch.setattr(sys, 'argv', [*command, *given])
     check_argument_names(given, DECLARED, FILE)
 

@@ -1,8 +1,6 @@
 """Bad configurations end before any node is started, with an error that names the culprit."""
 
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 from support.world.runs import run_small, small_config
@@ -16,7 +14,7 @@ REQUIREMENT = {'suite': 'map_geometry', 'metric': 'coverage', 'at_least': 1}
 NOWHERE = 'no/such.scene_dataset_config.json'
 
 
-def run(config: dict[str, Any], out: Path) -> str:
+def run(config, out):
     report = run_small(config, out)
     assert not report.passed
     return report.runs[0].error

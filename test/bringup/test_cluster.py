@@ -3,27 +3,23 @@
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
 from support.fault_runs import COMMAND, failure, half_written, read_until, start, success
 from support.libraries import needs
-from support.ray_nodes import Nodes, ray_cluster
+from support.ray_nodes import ray_cluster
 from support.waiting import wait_until
-from support.world.runs import PreparedScenes, foreign, repeatable, small_config
+from support.world.runs import foreign, repeatable, small_config
 
 from osmabench_ros.base.files import claim_folder
 from osmabench_ros.errors import ConfigError, MissingDependencyError, OsmabenchWarning, RunError
 from osmabench_ros.language.gemini import KEY_VARIABLES
 from osmabench_ros.language.openai import KEY_VARIABLE
 from osmabench_ros.runs.config import parse_config
-from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation
 
 pytest.importorskip('rclpy')
@@ -42,16 +38,14 @@ CONFIG = small_config(
 
 
 @pytest.fixture(scope='module')
-def nodes() -> Iterator[Nodes]:
+def nodes():
     with ray_cluster() as found:
         found.add('a')
         yield found
 
 
 @pytest.fixture(scope='module')
-def expected(
-    prepared: PreparedScenes, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, bytes]:
+def expected(prepared, tmp_path_factory):
     """Return the files of the matrix as it is run without a cluster."""
     folder = tmp_path_factory.mktemp('local')
     prepared.put_into(folder / 'runs', CONFIG)
@@ -59,13 +53,13 @@ def expected(
     return repeatable(folder / 'runs' / 'small')
 
 
-def begin(tmp_path: Path, nodes: Nodes, *options: str) -> subprocess.Popen[str]:
+def begin(tmp_path, nodes, *options):
     # A node has its own environment, which differs from this one.
     command = (*COMMAND, '--cluster', nodes.address, *options)
     return start(tmp_path, CONFIG, command=command, TEST_ORDER='upset')
 
 
-def differences(found: dict[str, bytes], expected: dict[str, bytes]) -> list[str]:
+def differences(found, expected):
     names = sorted(found.keys() | expected.keys())
     return [name for name in names if found.get(name) != expected.get(name)]
 
@@ -138,7 +132,7 @@ def test_messages_of_tasks_are_shown_and_workers_that_always_die_are_given_up(
 ):
     tries = tmp_path / 'tries'
 
-    def dies(_order: object, queue: Any, name: str) -> None:
+    def dies(_order, queue, name):
         print('printed far away', flush=True)
         queue.put((name, News('at frame 3', 0.5)))
         queue.put((name, Notice('a far warning')))
@@ -165,15 +159,13 @@ def test_messages_of_tasks_are_shown_and_workers_that_always_die_are_given_up(
     assert 'printed far away' in capfd.readouterr().out
 
 
-def plan_small(tmp_path: Path, **changes: Any) -> tuple[list[RunPlan], Preparation]:
+def plan_small(tmp_path, **changes):
     preparation = Preparation()
     root = tmp_path / 'small'
     return preparation.plans(parse_config(small_config(**changes), 'test'), root), preparation
 
 
-def back_end_of(
-    plans: list[RunPlan], preparation: Preparation, **resources: dict[str, float]
-) -> tuple[RayBackEnd, Any]:
+def back_end_of(plans, preparation, **resources):
     """Return a back end for nodes with these resources, and the calls that it makes of Ray."""
     node = {'Alive': True}
     nodes = [{**node, 'NodeID': name, 'Resources': item} for name, item in resources.items()]
@@ -185,7 +177,7 @@ BIG, WITH_GPUS = {'CPU': 8.0, 'memory': 2.0**34}, {'CPU': 4.0, 'GPU': 2.0, 'memo
 
 
 def test_a_run_asks_of_ray_no_more_than_a_node_has(tmp_path):
-    def place(**mapper: Any) -> tuple[float, float]:
+    def place(**mapper):
         plans, preparation = plan_small(tmp_path, mappers=[{'name': 'oracle'} | mapper])
         back_end, _ = back_end_of(plans, preparation, a=BIG, b=WITH_GPUS)
         found = back_end.choose_resources(Task(plans[0], 0))
@@ -217,7 +209,7 @@ def test_a_node_that_differs_from_the_command_says_in_what(tmp_path, monkeypatch
     [plan], preparation = plan_small(tmp_path)
     inputs, software = cluster.hash_inputs(plan, preparation), cluster.describe_software()
 
-    def check(inputs: dict[str, str], software: str) -> None:
+    def check(inputs, software):
         RemoteOrder(plan, False, 1.0, inputs, tmp_path, software).check()
 
     with pytest.raises(RunError, match=f'it has {software}, and the command older; install'):

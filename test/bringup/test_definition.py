@@ -22,7 +22,7 @@ def test_the_evaluator_finds_text_features_wherever_it_starts(tmp_path):
     assert evaluator.settings.text_features == {'clip': Path.cwd() / 'text' / 'clip.npy'}
 
 
-def specs(tmp_path: Path, mapper: dict[str, object]) -> dict[str, object]:
+def specs(tmp_path, mapper):
     """Return the nodes of a run with a mapper, by name."""
     from osmabench_ros.bringup.spec.definition import nodes_of_run
 

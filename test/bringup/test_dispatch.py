@@ -1,10 +1,6 @@
 """The dispatcher, with a back end that only notes its tasks."""
 
-import warnings
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from support.world.runs import small_config
@@ -13,7 +9,7 @@ from osmabench_ros.base.files import claim_folder
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.plan import RunPlan, plan_runs
+from osmabench_ros.runs.plan import plan_runs
 from osmabench_ros.runs.report_model import RunReport, Status
 
 pytestmark = pytest.mark.ros
@@ -22,7 +18,6 @@ pytest.importorskip('rclpy')
 from osmabench_ros.bringup.runner.dispatch import (
     MAX_SHOWN,
     Dispatcher,
-    Message,
     News,
     Notice,
     Result,
@@ -34,9 +29,7 @@ UNPACED = {'name': 'unpaced', 'command': ['true'], 'acks': False}
 ORACLE = {'name': 'oracle'}
 
 
-def plan_scenes(
-    root: Path, mappers: list[dict[str, Any]], scenes: int = 2, **changes: Any
-) -> list[RunPlan]:
+def plan_scenes(root, mappers, scenes=2, **changes):
     claim_folder(root)
     rooms = [{'reference': 'apartment', 'seed': 3 + number} for number in range(scenes)]
     config = parse_config(small_config(scenes=rooms, mappers=mappers, **changes), 'test')
@@ -44,14 +37,14 @@ def plan_scenes(
     return plan_runs(config, keys, root)
 
 
-def name_of(task: Task) -> str:
+def name_of(task):
     return f'{"prepare" if task.prepares else task.plan.mapper.name} {task.plan.scene.seed}'
 
 
 class Notes:
     """A back end with tasks of two polls; some fail, by name, for good or for some tries."""
 
-    def __init__(self, slots: int, tries: int = 1, **failures: Result) -> None:
+    def __init__(self, slots, tries=1, **failures):
         self.slots, self.tries = slots, tries
         self.failures = {name.replace('_', ' '): result for name, result in failures.items()}
         self.began: list[str] = []
@@ -59,15 +52,15 @@ class Notes:
         self._seen: set[Task] = set()
 
     @property
-    def full(self) -> bool:
+    def full(self):
         return len(self._working) >= self.slots
 
-    def begin(self, task: Task) -> bool:
+    def begin(self, task):
         self._working.append(task)
         self.began.append(name_of(task))
         return True
 
-    def poll(self) -> Iterator[tuple[Task, Message]]:
+    def poll(self):
         """Yield news of tasks that are new, and the results of the others."""
         for task in list(self._working):
             if task not in self._seen:
@@ -81,16 +74,16 @@ class Notes:
             yield task, self.failures.get(name_of(task), done)
 
 
-def is_ours(warning: warnings.WarningMessage) -> bool:
+def is_ours(warning):
     """Tell our warnings from those that Python gives whenever it collects garbage."""
     return issubclass(warning.category, OsmabenchWarning)
 
 
-def run(plans: list[RunPlan], back_end: Notes) -> tuple[list[RunReport], list[str], list[str]]:
+def run(plans, back_end):
     """Return the reports, the warnings, and the texts that were shown."""
     shown: list[str] = []
 
-    def progress(text: str, fraction: float) -> None:
+    def progress(text, fraction):
         assert 0 <= fraction <= 1
         shown.append(text)
 
@@ -148,7 +141,7 @@ def test_of_many_runs_under_way_the_first_have_a_line(tmp_path):
     assert any(text.endswith('more under way') for text in shown)
 
 
-def order(plans: list[RunPlan], slots: int) -> list[str]:
+def order(plans, slots):
     return [name_of(task) for task in line_up(plans, slots)]
 
 

@@ -4,7 +4,6 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support import scripted_model
@@ -24,12 +23,12 @@ CONFIG = small_config(
 )
 
 
-def run(out: Path, config: dict = CONFIG, nodes: object = None, **options: Any) -> Any:
+def run(out, config=CONFIG, nodes=None, **options):
     return run_small(config, out, nodes=nodes, **options)
 
 
 @pytest.fixture(scope='module')
-def first(nodes: object, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, object]:
+def first(nodes, tmp_path_factory):
     out = tmp_path_factory.mktemp('first')
     return out / 'small', run(out, nodes=nodes, jobs=2)
 

@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 EXAMPLES = Path(__file__).resolve().parents[2] / 'examples'
 
 
-def node(name: str, script: str) -> dict[str, object]:
+def node(name, script):
     return {'name': name, 'command': [sys.executable, str(EXAMPLES / script)]}
 
 

@@ -47,7 +47,7 @@ main()
 
 
 @pytest.fixture(scope='module')
-def errors(request, prepared, tmp_path_factory) -> dict[str, str]:
+def errors(request, prepared, tmp_path_factory):
     """Return the error of each rogue; one that fails does not keep the next from its run."""
     tests = [item for item in request.session.items if 'errors' in item.fixturenames]
     asked = {item.callspec.params['mischief'] for item in tests}

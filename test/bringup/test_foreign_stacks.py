@@ -6,13 +6,12 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from support import SUPPORT
-from support.world.runs import PreparedScenes, run_small, small_config
+from support.world.runs import run_small, small_config
 
 from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
 
@@ -30,26 +29,26 @@ CHANGES = {
 
 
 @pytest.fixture
-def run(prepared: PreparedScenes, nodes: Any, tmp_path: Path) -> Run:
-    def run(mapper: dict[str, Any], *, ready: bool = True, **changes: Any) -> Any:
+def run(prepared, nodes, tmp_path):
+    def run(mapper, *, ready=True, **changes):
         data = small_config(mappers=[mapper], **{**CHANGES, **changes})
         return run_small(data, tmp_path, prepared=prepared if ready else None, nodes=nodes)
 
     return run
 
 
-def cloud_stack(how: str = '', **settings: Any) -> dict[str, Any]:
+def cloud_stack(how='', **settings):
     command = [sys.executable, str(STACK), *filter(None, [how])]
     return {'name': 'cloud', 'command': command, 'map_topic': TOPIC, **settings}
 
 
-def figure(report: Any, metric: str, mode: str = '') -> float:
+def figure(report, metric, mode=''):
     wanted, records = (metric, mode, ''), report.runs[0].metrics
     [found] = [x for x in records if (x.metric, x.mode, x.class_name) == wanted]
     return found.value
 
 
-def check(report: Any) -> None:
+def check(report):
     assert report.passed, report
     # The stack copies the labels of our images: nearly all that it mapped is right.
     assert figure(report, 'accuracy', 'strict') > 0.9
@@ -106,11 +105,11 @@ def test_a_missing_variable_is_told_before_anything_starts(run, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def result(out: Path, name: str) -> dict[str, Any]:
+def result(out, name):
     return json.loads(next((out / 'small').glob(f'*/{name}')).read_text())
 
 
-def mapped(out: Path) -> int | None:
+def mapped(out):
     """Return the mapped frames of the method; None if it missed the first, as it may."""
     participants = result(out, 'timings.json')['participants']
     return next(item['mapped'] for item in participants if item['name'] == 'method')

@@ -2,9 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -19,14 +17,14 @@ class NVMLError(Exception):
 
 
 @pytest.fixture(autouse=True)
-def another_driver() -> Iterator[None]:
+def another_driver():
     _driver.cache_clear()
     yield
     _driver.cache_clear()
 
 
 @pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[SimpleNamespace]]:
+def held(monkeypatch):
     """Processes on each of two GPUs."""
     devices: dict[int, list[SimpleNamespace]] = {0: [], 1: []}
     driver = ModuleType('pynvml')
@@ -40,7 +38,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[SimpleNamespace]]:
     return devices
 
 
-def on_gpu(pid: int, used: int | None) -> SimpleNamespace:
+def on_gpu(pid, used):
     return SimpleNamespace(pid=pid, usedGpuMemory=used)
 
 
@@ -65,7 +63,7 @@ def test_the_driver_is_not_asked_too_often(held, tmp_path, monkeypatch):
 
 
 def test_without_a_driver_nothing_is_known(held, monkeypatch):
-    def fail() -> None:
+    def fail():
         raise NVMLError('Driver Not Loaded')
 
     monkeypatch.setattr(sys.modules['pynvml'], 'nvmlInit', fail)
@@ -79,7 +77,7 @@ def test_without_the_package_nothing_is_known(monkeypatch):
 
 
 @contextmanager
-def sleeper(folder: Path) -> Iterator[ManagedProcess]:
+def sleeper(folder):
     command = [sys.executable, '-c', 'import time; time.sleep(600)']
     process = ManagedProcess('sleeper', command, folder / 'log', os.environ)
     try:

@@ -1,10 +1,7 @@
 """A matrix that grows by a condition, a seed and a suite: only missing work is done."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
-from support.world.runs import PreparedScenes, repeatable, run_small, small_config
+from support.world.runs import repeatable, run_small, small_config
 
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.dry_run import list_expected_work
@@ -23,42 +20,42 @@ SCORED = {**MORE, 'suites': [{'name': 'map_geometry'}, {'name': 'grounding'}]}
 class Log:
     """The output of the terminal."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.lines: list[str] = []
 
-    def __call__(self, text: str, _fraction: float) -> None:
+    def __call__(self, text, _fraction):
         self.lines.append(text)
 
-    def runs(self, word: str) -> set[str]:
+    def runs(self, word):
         """Return the runs of which a word is said."""
         labelled = (line.partition('] ')[2].partition(': ') for line in self.lines)
         return {run_id for run_id, _, text in labelled if text.startswith(word)}
 
 
-def run(out: Path, config: dict[str, Any], nodes: Any) -> Log:
+def run(out, config, nodes):
     log = Log()
     report = run_small(config, out, nodes=nodes, progress=log)
     assert report.passed, report
     return log
 
 
-def expected(out: Path, config: dict[str, Any]) -> dict[str, str]:
+def expected(out, config):
     lines = list_expected_work(parse_config(config, 'test'), out)
     return dict(line.split(': ', 1) for line in lines if line.startswith('apartment'))
 
 
-def maps_in(out: Path) -> dict[str, int]:
+def maps_in(out):
     return {path.parts[-3]: path.stat().st_mtime_ns for path in out.glob('small/*/map/map.json')}
 
 
-def left(work: dict[str, str], *kinds: str) -> list[int]:
+def left(work, *kinds):
     return [sum(text.startswith(kind) for text in work.values()) for kind in kinds]
 
 
 @pytest.mark.full
 def test_a_grown_matrix_does_what_is_missing_and_equals_one_that_was_run_at_once(
-    prepared: PreparedScenes, nodes: Any, tmp_path: Path
-) -> None:
+    prepared, nodes, tmp_path
+):
     grown, at_once = tmp_path / 'grown', tmp_path / 'at_once'
     prepared.put_into(grown, LESS)
     assert len(run(grown, LESS, nodes).runs('map')) == 4

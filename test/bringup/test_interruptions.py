@@ -4,8 +4,6 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from support.fault_runs import (
@@ -27,12 +25,12 @@ MAPPER = 'foreign_on_order'
 AS_A_SCRIPT = ['sh', '-c', '"$@"; true', 'mapper', sys.executable, str(FOREIGN_MAPPER), 'hang']
 
 
-def interruptible() -> dict[str, Any]:
+def interruptible():
     return small_config(mappers=[foreign('on_order')], pacing={'ack_timeout_s': 300.0})
 
 
 @pytest.fixture(scope='module')
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def uninterrupted(tmp_path_factory):
     """Return the files of a run without an interruption."""
     folder = tmp_path_factory.mktemp('uninterrupted')
     assert ': complete' in success(start(folder, interruptible()))
@@ -43,9 +41,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 def test_ctrl_c_at_every_stage_loses_nothing(tmp_path, uninterrupted):
     root, run = tmp_path / 'runs' / 'small', run_directory(tmp_path, MAPPER)
 
-    def interrupt(
-        number: signal.Signals, at: str | Callable[[], object], tidy: bool = True, **order: str
-    ) -> None:
+    def interrupt(number, at, tidy=True, **order):
         process = start(tmp_path, interruptible(), **order)
         if isinstance(at, str):
             read_until(process, at)

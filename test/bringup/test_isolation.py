@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -54,7 +53,7 @@ METATRAFFIC_PORT, PORTS_PER_DOMAIN = 7400 + 10, 250
 
 
 @pytest.fixture
-def plain_shell(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+def plain_shell(monkeypatch):
     for name in (*TRANSPORT_VARIABLES, isolation.RANGE_VARIABLE, *isolation.FAR_VARIABLES):
         monkeypatch.delenv(name, raising=False)
     return monkeypatch
@@ -69,7 +68,7 @@ def test_an_environment_lasts_as_long_as_its_block(plain_shell):
         assert os.environ[isolation.RANGE_VARIABLE] == 'LOCALHOST'
     assert dict(os.environ) == before
 
-    def interrupted() -> None:
+    def interrupted():
         with environment({'ROS_DOMAIN_ID': '33'}):
             raise KeyboardInterrupt
 
@@ -79,7 +78,7 @@ def test_an_environment_lasts_as_long_as_its_block(plain_shell):
 
 
 @pytest.fixture
-def node(plain_shell: pytest.MonkeyPatch, ros_domain: int) -> Iterator[psutil.Process]:
+def node(plain_shell, ros_domain):
     """A node with the environment of a run."""
     command = [sys.executable, '-c', NODE]
     process = subprocess.Popen(
@@ -96,16 +95,16 @@ def node(plain_shell: pytest.MonkeyPatch, ros_domain: int) -> Iterator[psutil.Pr
     process.wait(timeout=180)
 
 
-def udp(process: psutil.Process) -> list:
+def udp(process):
     return process.net_connections('udp')
 
 
-def is_discovery(port: int, domain: int) -> bool:
+def is_discovery(port, domain):
     first = METATRAFFIC_PORT + PORTS_PER_DOMAIN * domain
     return first <= port < first + 240
 
 
-def unread_bytes(port: int) -> int:
+def unread_bytes(port):
     """Return the number of unread bytes in the UDP sockets of a port."""
     lines = Path('/proc/net/udp').read_text().splitlines()[1:]
     fields = [line.split() for line in lines]
@@ -122,7 +121,7 @@ def test_nothing_is_read_from_beyond_this_machine(node):
     assert '0100FFEF' not in multicast, '239.255.0.1, the group of discovery, is joined'
 
 
-def read_by_fast_dds(item: object) -> bool:
+def read_by_fast_dds(item):
     """Find sockets that are only used to send: data sent to them is never read."""
     ip, port = item.laddr
     before = unread_bytes(port)

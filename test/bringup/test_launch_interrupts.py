@@ -35,13 +35,13 @@ runpy.run_path(sys.argv[1])
 """
 
 
-def printed(code: str, *arguments: str) -> tuple[list[str], str]:
+def printed(code, *arguments):
     command = [sys.executable, '-c', code, *arguments]
     process = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     return process.stdout.split(), process.stderr
 
 
-def test_the_handler_is_installed_by_a_description_and_not_by_an_import() -> None:
+def test_the_handler_is_installed_by_a_description_and_not_by_an_import():
     lines, errors = printed(IMPORTED)
     assert lines == ['True', 'True', 'True'], errors
     # Outside of launch Python's own handler goes on working, however often it was taken over.
@@ -50,6 +50,6 @@ def test_the_handler_is_installed_by_a_description_and_not_by_an_import() -> Non
 
 
 @pytest.mark.parametrize('name', ['full_run', 'on_robot'])
-def test_a_file_that_owes_a_result_hears_ctrl_c_while_it_loads(name: str) -> None:
+def test_a_file_that_owes_a_result_hears_ctrl_c_while_it_loads(name):
     lines, errors = printed(LOADED, str(LAUNCH / f'{name}.launch.py'))
     assert lines == ['True'], errors

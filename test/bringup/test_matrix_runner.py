@@ -2,9 +2,6 @@
 
 import gc
 import weakref
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from support.world.runs import small_config
@@ -15,7 +12,7 @@ from osmabench_ros.errors import RunError
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.plan import RunPlan, plan_runs
+from osmabench_ros.runs.plan import plan_runs
 from osmabench_ros.runs.report_model import RunReport, Status, join_run
 
 pytestmark = pytest.mark.ros
@@ -24,7 +21,7 @@ pytest.importorskip('rclpy')
 from osmabench_ros.bringup.runner import matrix_runner
 
 
-def planned(root: Path, scenes: int) -> list[RunPlan]:
+def planned(root, scenes):
     claim_folder(root)
     given = [{'reference': 'apartment', 'seed': seed} for seed in range(scenes)]
     config = parse_config(small_config(scenes=given), 'test')
@@ -35,10 +32,10 @@ def planned(root: Path, scenes: int) -> list[RunPlan]:
 class Runs:
     """Makes runs that are nothing but a report, and counts the reports in memory."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.made: list[weakref.ref[RunReport]] = []
 
-    def __call__(self, plan: RunPlan, *_arguments: Any) -> RunReport:
+    def __call__(self, plan, *_arguments):
         found = MetricRecord('map_geometry', '', 'f1', value=0.25, higher_is_better=True)
         broken = plan.scene.seed == 1
         report = RunReport(
@@ -54,7 +51,7 @@ class Runs:
         return report
 
     @property
-    def alive(self) -> int:
+    def alive(self):
         gc.collect()
         return sum(item() is not None for item in self.made)
 
@@ -64,7 +61,7 @@ def test_no_report_stays_in_memory_until_that_of_all_is_written(tmp_path, monkey
     read: list[weakref.ref[RunReport]] = []
     figures: list[list[float | None]] = []
 
-    def write(_config: Any, _plans: Any, reports: Iterator[RunReport], *_rest: Any) -> None:
+    def write(_config, _plans, reports, *_rest):
         assert runs.alive == 0
         for report in reports:
             figures.append([record.value for record in report.metrics])

@@ -5,10 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -73,13 +70,13 @@ time.sleep(600)
 class Stage:
     """A host and the nodes that it has forked, each with its folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.nodes = NodeProcesses()
         self._folder = folder
         self._others = set(hosts())
         self._started: list[ManagedProcess] = []
 
-    def start(self, *words: str, name: str = 'node', **environment: str) -> ManagedProcess:
+    def start(self, *words, name='node', **environment):
         folder = self._folder / f'run_{len(self._started)}'
         claim_folder(folder)
         variables = {**os.environ, 'PYTHONPATH': str(TESTS), 'PYTHONUNBUFFERED': '1'}
@@ -90,36 +87,36 @@ class Stage:
             wait_until(lambda: 'waiting' in process.log_file.read_text())
         return process
 
-    def run(self, *words: str, **environment: str) -> tuple[ManagedProcess, dict[str, Any]]:
+    def run(self, *words, **environment):
         """Run a node to its end; return it and its findings."""
         process = self.start(*words, **environment)
         wait_until(lambda: process.poll() is not None)
         return process, json.loads(process.log_file.read_text().splitlines()[0])
 
-    def host(self) -> psutil.Process:
+    def host(self):
         [found] = self.hosts()
         return found
 
-    def hosts(self) -> list[psutil.Process]:
+    def hosts(self):
         """Return the hosts that began after this stage, not earlier ones of the session."""
         return [item for item in hosts() if item not in self._others]
 
-    def close(self) -> None:
+    def close(self):
         for process in self._started:
             process.stop()
         self.nodes.close()
 
 
-def is_host(process: psutil.Process) -> bool:
+def is_host(process):
     return process.name().startswith('python') and HOST_MODULE in process.cmdline()
 
 
-def hosts() -> list[psutil.Process]:
+def hosts():
     return [item for item in psutil.Process().children() if is_host(item)]
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def stage(tmp_path):
     with closing(Stage(tmp_path)) as made:
         yield made
 
@@ -212,7 +209,7 @@ def test_a_killed_node_leaves_the_host_to_the_next(stage):
     assert stage.host() == host
 
 
-def start_runner(script: str, folder: Path, *words: str) -> subprocess.Popen[str]:
+def start_runner(script, folder, *words):
     claim_folder(folder)
     paths = os.pathsep.join([str(TESTS), os.environ.get('PYTHONPATH', '')])
     command = [sys.executable, '-c', script, str(folder), *words]
@@ -277,7 +274,7 @@ def test_forked_nodes_give_the_same_bytes_as_new_ones(tmp_path, monkeypatch, pre
     before = hosts()
     start = ManagedProcess._start
 
-    def noted(self: ManagedProcess, *arguments: Any) -> Any:
+    def noted(self, *arguments):
         programs.append(self.name)
         return start(self, *arguments)
 

@@ -1,7 +1,6 @@
 """The notes of the runner about a run, for its report."""
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -18,7 +17,7 @@ from osmabench_ros.bringup.runner.observer import RunObserver
 
 
 @pytest.fixture
-def observer(ros_domain: int) -> Iterator[RunObserver]:
+def observer(ros_domain):
     times = iter([100.0, 105.0, 147.5])
     made = RunObserver(ros_domain, 1.0, lambda: next(times))
     yield made
@@ -50,9 +49,7 @@ def test_the_final_map_is_timed_from_the_end_of_the_frames(observer):
     assert observer.final_map_s == 47.5
 
 
-def test_nodes_that_read_images_of_the_ground_truth_are_noted(
-    observer: RunObserver, ros_domain: int
-) -> None:
+def test_nodes_that_read_images_of_the_ground_truth_are_noted(observer, ros_domain):
     context = Context()
     rclpy.init(context=context, domain_id=ros_domain)
     node = rclpy.create_node('peeping_mapper', context=context)

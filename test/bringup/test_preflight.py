@@ -6,7 +6,6 @@ import re
 import sys
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from typer.testing import CliRunner
@@ -21,7 +20,7 @@ REPLICA_CAD, AUGMENTED, HM3D = DATA_SETS
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def small(monkeypatch, tmp_path):
     """Start neither renderer nor Habitat-Sim; return the data folder of the machine."""
     monkeypatch.setattr(preflight, 'renderer', lambda: Finding('OpenGL', Severity.OK, 'fine'))
     monkeypatch.setattr(
@@ -32,11 +31,11 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / 'data'
 
 
-def lose(monkeypatch: pytest.MonkeyPatch, lost: str) -> None:
+def lose(monkeypatch, lost):
     """Make a module impossible to import, as if it were not installed."""
     real = importlib.import_module
 
-    def importing(name: str, package: str | None = None) -> ModuleType:
+    def importing(name, package=None):
         if name == lost:
             raise ModuleNotFoundError(f'No module named {name!r}', name=name)
         return real(name, package)
@@ -44,21 +43,21 @@ def lose(monkeypatch: pytest.MonkeyPatch, lost: str) -> None:
     monkeypatch.setattr(importlib, 'import_module', importing)
 
 
-def forbid_writing(monkeypatch: pytest.MonkeyPatch) -> None:
+def forbid_writing(monkeypatch):
     """Make every folder read-only; permissions would not stop root, which containers run as."""
     monkeypatch.setattr(os, 'access', lambda _path, mode: mode != os.W_OK)
 
 
-def found(part: str, out: Path) -> Finding:
+def found(part, out):
     return next(item for item in preflight.examine(out) if item.part == part)
 
 
-def write(file: Path, content: bytes = b'{}') -> None:
+def write(file, content=b'{}'):
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content)
 
 
-def add_replica_cad(data: Path) -> Path:
+def add_replica_cad(data):
     config = data / 'replica_cad' / 'replicaCAD.scene_dataset_config.json'
     write(config)
     write(data / 'replica_cad' / 'configs' / 'scenes' / 'apt_0.scene_instance.json')
@@ -125,7 +124,7 @@ def test_a_package_that_is_too_old_or_missing_is_named_with_the_file_for_pip(
     assert f'pip install -r {configuration.requirements_file()}' in finding.remedy
 
 
-def _version(name: str, other: dict[str, str | None]) -> str:
+def _version(name, other):
     found_here = other.get(name, '') or ('' if name in other else metadata.version(name))
     if not found_here:
         raise metadata.PackageNotFoundError(name)

@@ -2,17 +2,16 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from support.libraries import needs
 from support.sizes import few
-from support.world.runs import PreparedScenes, small_config
+from support.world.runs import small_config
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.stamped_trajectory import read_tum
-from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
 from osmabench_ros.runs.generation import OutputFormat, generate_sequences
 from osmabench_ros.runs.preparation import Preparation
@@ -24,12 +23,12 @@ SUITES = [{'name': 'map_geometry'}, {'name': 'osma_segmentation'}, {'name': 'exa
 SIMULATED = small_config(camera={'width': 160, 'height': 120}, suites=SUITES)
 
 
-def quiet(_text: str, _fraction: float) -> None:
+def quiet(_text, _fraction):
     pass
 
 
 @pytest.fixture(scope='module')
-def scene(prepared: PreparedScenes, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def scene(prepared, tmp_path_factory):
     out = tmp_path_factory.mktemp('recording')
     config = parse_config(SIMULATED, 'test')
     [sequence] = generate_sequences(config, [OutputFormat.OSMA], out)
@@ -37,7 +36,7 @@ def scene(prepared: PreparedScenes, tmp_path_factory: pytest.TempPathFactory) ->
     return {'sequence': str(sequence), 'ground_truth': str(truth), 'seed': 3}
 
 
-def recorded(scene: dict[str, Any], **changes: Any) -> MatrixConfig:
+def recorded(scene, **changes):
     return parse_config({**SIMULATED, 'scenes': [scene], **changes}, 'test')
 
 

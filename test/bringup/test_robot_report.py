@@ -1,7 +1,6 @@
 """The report of a measurement on a running stack, from the files of its nodes."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from support.world.maps import labelled_map
@@ -20,13 +19,13 @@ pytestmark = pytest.mark.ros
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> OnRobot:
+def settings(tmp_path):
     claim_folder(tmp_path)
     write_map(labelled_map(), tmp_path / 'map')
     return OnRobot(tmp_path, parse_config(small_config(), 'test'), tmp_path / 'truth')
 
 
-def write_report(folder: Path, *unmet: str) -> None:
+def write_report(folder, *unmet):
     identity = RunIdentity(SceneKey('d', 'kitchen', 0), 'day', 'slam', 'unknown')
     record = MetricRecord('map_geometry', '', 'coverage', value=0.4321, n=7)
     report = RunReport(

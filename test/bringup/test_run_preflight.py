@@ -5,8 +5,6 @@ import resource
 import shutil
 import time
 from collections import namedtuple
-from pathlib import Path
-from typing import Any
 
 import pytest
 from support.world.runs import small_config
@@ -24,22 +22,22 @@ from osmabench_ros.bringup.preflight import (
 )
 from osmabench_ros.bringup.spec import isolation
 from osmabench_ros.errors import ConfigError, MissingDependencyError, OsmabenchWarning
-from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.runs.config import parse_config
 from osmabench_ros.scenes.loading import locate_scene
 
 Usage = namedtuple('Usage', 'total used free')
 
 
 @pytest.fixture(autouse=True)
-def fine_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def fine_machine(monkeypatch):
     monkeypatch.setattr(preflight, 'renderer', lambda: Finding('OpenGL', Severity.OK, 'fine'))
 
 
-def config(**changes: Any) -> MatrixConfig:
+def config(**changes):
     return parse_config(small_config(**changes), 'test')
 
 
-def found(part: str, tmp_path: Path, **changes: Any) -> Finding:
+def found(part, tmp_path, **changes):
     [only] = [item for item in examine_run(config(**changes), tmp_path) if item.part == part]
     return only
 
@@ -108,7 +106,7 @@ def test_a_server_of_the_users_own_may_need_no_key(options, needed, tmp_path, mo
 def test_a_missing_library_alone_is_a_missing_dependency(tmp_path, monkeypatch):
     real = importlib.util.find_spec
 
-    def find(name: str) -> Any:
+    def find(name):
         return None if name == 'open3d' else real(name)
 
     monkeypatch.setattr(importlib.util, 'find_spec', find)
@@ -188,7 +186,7 @@ def test_a_low_limit_of_open_files_is_told(tmp_path, monkeypatch):
     assert found('open files', tmp_path).level is Severity.FAILED
 
 
-def data_set(folder: Path) -> Path:
+def data_set(folder):
     reference = folder / 'house.scene_dataset_config.json'
     reference.write_text('{}')
     (folder / 'objects').mkdir()

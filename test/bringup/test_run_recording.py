@@ -1,8 +1,6 @@
 """A run that is recorded and scored on the way, over real processes."""
 
 import os
-from pathlib import Path
-from typing import Any
 
 import pytest
 from support.world.runs import run_small, small_config
@@ -14,7 +12,7 @@ pytestmark = pytest.mark.ros
 
 
 @pytest.fixture(scope='module')
-def run(prepared, nodes, tmp_path_factory) -> tuple[Path, Any]:
+def run(prepared, nodes, tmp_path_factory):
     """Return the folder and the report of a run."""
     from osmabench_ros.bringup.spec.isolation import make_isolated_environment
 
@@ -67,7 +65,7 @@ def test_the_maps_on_the_way_are_scored(run):
     assert [moment.frames for moment in growth.moments] == [2, 4, 5]
     assert [moment.time_s for moment in growth.moments] == [1.0, 3.0, 4.0]
 
-    def coverage_in(records: Any) -> float:
+    def coverage_in(records):
         [found] = [x for x in records if (x.metric, x.class_name) == ('coverage', '')]
         return found.value
 
@@ -85,11 +83,11 @@ def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(tmp_path, mon
     from osmabench_ros.errors import RunError
     from osmabench_ros.runs.config import parse_config
     from osmabench_ros.runs.identity import SceneKey
-    from osmabench_ros.runs.plan import RunPlan, plan_runs
+    from osmabench_ros.runs.plan import plan_runs
     from osmabench_ros.runs.preparation import Preparation
     from osmabench_ros.runs.report_model import RunReport, Status
 
-    def done(plan: RunPlan) -> RunReport:
+    def done(plan):
         return RunReport(run_id=plan.identity.run_id, status=Status.COMPLETE)
 
     config = parse_config(small_config(recording={'enabled': True}), 'test')

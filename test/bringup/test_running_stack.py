@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -51,7 +50,7 @@ PERIOD_S = 0.05
 class Robot(Node):
     """A third-party camera driver, with its own names, stamps and faults."""
 
-    def __init__(self, context: Any, *, faulty: bool) -> None:
+    def __init__(self, context, *, faulty):
         super().__init__('driver', context=context, namespace='/robot')
         self.faulty = faulty
         profile = frame_profile(lockstep=False)
@@ -66,7 +65,7 @@ class Robot(Node):
             self.create_publisher(LabelInfo, topics.LABEL_INFO, profile)
             self.create_subscription(Image, 'rgb', lambda _message: None, profile)
 
-    def publish(self) -> None:
+    def publish(self):
         now_ns = time.time_ns()
         stamp = Time(sec=now_ns // 10**9, nanosec=now_ns % 10**9)
         late = Time(sec=stamp.sec, nanosec=(stamp.nanosec + 3_000_000) % 10**9)
@@ -87,7 +86,7 @@ class Robot(Node):
 
 
 @contextmanager
-def context_in(domain: int) -> Iterator[rclpy.Context]:
+def context_in(domain):
     context = rclpy.Context()
     rclpy.init(context=context, domain_id=domain, args=[])
     try:
@@ -97,12 +96,12 @@ def context_in(domain: int) -> Iterator[rclpy.Context]:
 
 
 @contextmanager
-def running(domain: int, *, faulty: bool) -> Iterator[None]:
+def running(domain, *, faulty):
     """Publish 20 frames per second until the block ends."""
     with context_in(domain) as context:
         robot, over = Robot(context, faulty=faulty), threading.Event()
 
-        def work() -> None:
+        def work():
             while not over.wait(PERIOD_S):
                 robot.publish()
 
@@ -171,7 +170,7 @@ def test_the_command_fails_in_json_where_nothing_runs(ros_domain, monkeypatch):
 def test_silence_is_not_ok_and_who_comes_later_is_heard_whatever_its_qos(ros_domain):
     late: list[Any] = []
 
-    def come(text: str, _fraction: float) -> None:
+    def come(text, _fraction):
         if text == 'listening' and not late:
             late.append(mapper.create_publisher(SemanticMap, topics.SEMANTIC_MAP, 1))
         for publisher in late:

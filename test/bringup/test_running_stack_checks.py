@@ -1,7 +1,6 @@
 """Every check of `osmabench doctor --stack`, each with an error that it must find."""
 
 import time
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from osmabench_ros.msg import RunInfo, RunState, SceneObject, SemanticMap
 from rclpy.duration import Duration
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import CameraInfo, Image, PointCloud2, PointField
+from sensor_msgs.msg import Image, PointCloud2, PointField
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import CONTRACT
@@ -65,7 +64,7 @@ FAILED, WARN, OK = Severity.FAILED, Severity.WARN, Severity.OK
 Case = tuple[list[Finding], Severity, str]
 
 
-def topic(name: str) -> Any:
+def topic(name):
     return next(item for item in CONTRACT if item.name == name)
 
 
@@ -73,17 +72,17 @@ BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 FRAME, LOCKSTEP = frame_profile(lockstep=False), frame_profile(lockstep=True)
 
 
-def end(node: str, profile: QoSProfile, kind: str = IMAGE, type_hash: str = 'h') -> Endpoint:
+def end(node, profile, kind=IMAGE, type_hash='h'):
     return Endpoint(node, kind, type_hash, profile)
 
 
-def ends(name: str, *publishers: Endpoint, subscriber: Endpoint | None = None) -> list[Finding]:
+def ends(name, *publishers, subscriber=None):
     """Check endpoints of a topic; our messages have the version h."""
     subscribers = () if subscriber is None else (subscriber,)
     return check_endpoints(topic(name), TopicGraph('/t', publishers, subscribers, 'h'))
 
 
-def record(stamps_s: list[float], name: str = topics.COLOR, rate_hz: float = 10.0) -> TopicRecord:
+def record(stamps_s, name=topics.COLOR, rate_hz=10.0):
     """Return messages with these stamps, received at a rate."""
     times_ns = [round(i * SECOND_NS / rate_hz) for i in range(len(stamps_s))]
     stamps_ns = [round(s * SECOND_NS) for s in stamps_s]
@@ -95,40 +94,40 @@ WALL_S = WALL_NS / SECOND_NS
 EVEN = [float(i) for i in range(12)]
 
 
-def synchrony(depth_s: list[float]) -> list[Finding]:
+def synchrony(depth_s):
     return check_synchrony(record(EVEN), record(depth_s, topics.DEPTH))
 
 
-def losing() -> TopicRecord:
+def losing():
     heard = record(EVEN)
     heard.lost = 3
     return heard
 
 
-def clock(times_s: list[float]) -> TopicRecord:
+def clock(times_s):
     messages = [Clock(clock=Time(sec=int(t), nanosec=round(t % 1 * 1e9))) for t in times_s]
     return TopicRecord(topics.CLOCK, Clock, has_header=False, messages=messages)
 
 
-def change(message: Any, changes: dict[str, Any]) -> Any:
+def change(message, changes):
     for name, value in changes.items():
         setattr(message, name, value)
     return message
 
 
-def info(**changes: Any) -> CameraInfo:
+def info(**changes):
     return change(camera_info_message(PINHOLE, Time(), 'optical'), changes)
 
 
-def depth(values: list[float]) -> Image:
+def depth(values):
     return image_to_message(np.array([values], np.float32), '32FC1', Time(), 'o')
 
 
-def millimetres(values: list[int]) -> Image:
+def millimetres(values):
     return image_to_message(np.array([values], np.uint16), '16UC1', Time(), 'o')
 
 
-def picture(**changes: Any) -> Image:
+def picture(**changes):
     zeros = np.zeros((2, 2, 3), np.uint8)
     return change(image_to_message(zeros, 'rgb8', Time(), 'depth_optical'), changes)
 
@@ -137,11 +136,11 @@ NAMES = LabelSet.from_names('two', ['chair', 'table'])
 FIRST = min(item.id for item in NAMES.classes)
 
 
-def edge(parent: str, child: str, stamp_ns: int = SECOND_NS, *, static: bool) -> StampedTransform:
+def edge(parent, child, stamp_ns=SECOND_NS, *, static):
     return StampedTransform(parent, child, stamp_ns, Pose.identity(), static)
 
 
-def edges(*pairs: str) -> list[StampedTransform]:
+def edges(*pairs):
     """Return edges from 'parent child' at second 1, or 'parent child static'."""
     split = [text.split() for text in pairs]
     return [edge(p[0], p[1], static='static' in p[2:]) for p in split]
@@ -151,24 +150,24 @@ EARLIER = edge('world', 'base', 0, static=False)
 GOOD_TREE = ('world map static', 'map odom', 'odom base_link', 'base_link camera static')
 
 
-def tree(*more: str) -> list[Finding]:
+def tree(*more):
     return check_transforms(edges(*GOOD_TREE, *more), 'camera')
 
 
-def run(frame: str = 'optical', *nodes: str, **changes: Any) -> list[Finding]:
+def run(frame='optical', *nodes, **changes):
     """Compare a run of one participant with a stack of these nodes."""
     message = RunInfo(participants=['mapper'], camera_frame='optical', camera_info=info())
     return check_run_info(message, info(**changes), frame, nodes or ['/robot/mapper', '/driver'])
 
 
-def semantic_map(frame: str = 'world', *objects: SceneObject, chunks: int = 0) -> SemanticMap:
+def semantic_map(frame='world', *objects, chunks=0):
     message = SemanticMap(chunk_count=chunks)
     message.header.frame_id = message.graph.header.frame_id = frame
     message.graph.objects.extend(objects)
     return message
 
 
-def cloud(points: list[list[float]], frame: str = 'map') -> PointCloud2:
+def cloud(points, frame='map'):
     data = np.array(points, np.float32)
     kind = {'datatype': PointField.FLOAT32, 'count': 1}
     fields = [PointField(name=axis, offset=4 * i, **kind) for i, axis in enumerate('xyz')]
@@ -330,7 +329,7 @@ def test_every_row_of_the_tables_has_a_severity_and_a_remedy():
             assert row.get('remedy') or not {'failed', 'warn'} & row.keys(), (table, name)
 
 
-def deadline(seconds: int) -> QoSProfile:
+def deadline(seconds):
     return QoSProfile(depth=1, deadline=Duration(seconds=seconds))
 
 
@@ -367,7 +366,7 @@ def test_only_a_run_in_realtime_declares_a_rate():
 def test_a_replayed_bag_needs_neither_bridge_nor_recorder_nor_evaluator():
     message = RunInfo(participants=[topics.BRIDGE, 'mapper', topics.RECORDER, topics.EVALUATOR])
 
-    def missing(*nodes: str) -> str:
+    def missing(*nodes):
         findings = check_run_info(message, None, '', nodes)
         return ' '.join(item.detail for item in findings)
 

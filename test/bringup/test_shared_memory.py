@@ -23,7 +23,7 @@ rclpy.spin(node)
 """
 
 
-def started(name: str, folder: Path, domain: int) -> ManagedProcess:
+def started(name, folder, domain):
     log = folder / f'{name}.log'
     process = ManagedProcess(
         name, [sys.executable, '-c', NODE], log, make_isolated_environment(domain)
@@ -33,15 +33,15 @@ def started(name: str, folder: Path, domain: int) -> ManagedProcess:
     return process
 
 
-def segments_of(process: ManagedProcess) -> list[Path]:
+def segments_of(process):
     links = [link.readlink() for link in Path(f'/proc/{process.pid}/fd').iterdir()]
     locks = [link for link in links if SEGMENT_LOCK.fullmatch(link.name)]
     return [*locks, *(FOLDER / lock.name.removesuffix('_el') for lock in locks)]
 
 
 def test_a_killed_process_leaves_no_segment_and_others_keep_theirs(
-    ros_domain: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    ros_domain, tmp_path, monkeypatch
+):
     monkeypatch.setattr(node_processes, 'SEGMENTS_PERIOD_S', 0.0)
     killed, alive = (started(name, tmp_path, ros_domain) for name in ('killed', 'alive'))
     lost, kept = segments_of(killed), segments_of(alive)

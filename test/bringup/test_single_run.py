@@ -1,7 +1,5 @@
 """One run, planned from the arguments of full_run.launch.py."""
 
-from pathlib import Path
-
 import pytest
 
 from osmabench_ros.base.progress import silent
@@ -11,7 +9,7 @@ from osmabench_ros.mappers.live_method import live_method_names
 from osmabench_ros.mappers.mapper import mapper_names
 
 
-def test_a_mapper_that_does_not_exist_is_refused_with_all_there_are(tmp_path: Path) -> None:
+def test_a_mapper_that_does_not_exist_is_refused_with_all_there_are(tmp_path):
     values = {'condition': 'baseline', 'mapper': 'orcale', 'variables': {}}
     values |= {'scene': 'apartment', 'scene_name': '', 'seed': 5}
     with pytest.raises(ConfigError, match=r'mapper:=orcale .* mean "oracle"\?') as caught:

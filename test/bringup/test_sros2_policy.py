@@ -5,9 +5,7 @@ import sys
 import time
 import xml.etree.ElementTree as ET
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -70,7 +68,7 @@ NODE_NAMES = {'map_adapter': MAPPER}
 """Where the name that a node has in a run is not that of its enclave."""
 
 
-def granted() -> dict[str, Rights]:
+def granted():
     """Return the rights in the policy, by enclave."""
     tree = ET.parse(config_path('sros2', 'policy.xml'))
     found: dict[str, Rights] = {}
@@ -87,12 +85,12 @@ def granted() -> dict[str, Rights]:
     return found
 
 
-def full_name(name: str, node: str) -> str:
+def full_name(name, node):
     assert '*' not in name
     return f'/{node}{name[1:]}' if name.startswith('~') else f'/{name.lstrip("/")}'
 
 
-def grant(rights: Rights, kind: str, name: str) -> None:
+def grant(rights, kind, name):
     if kind == 'execute':
         rights['reply'] |= {f'{name}/_action/{part}' for part in ACTION_SERVICES}
         rights['publish'] |= {f'{name}/_action/{part}' for part in ACTION_TOPICS}
@@ -101,7 +99,7 @@ def grant(rights: Rights, kind: str, name: str) -> None:
         rights[kind].add(name)
 
 
-def rights_in_use(node: Node, name: str) -> Rights:
+def rights_in_use(node, name):
     """Return the rights that a node uses, from the graph."""
     found = {}
     for kind, of_graph in zip(
@@ -113,7 +111,7 @@ def rights_in_use(node: Node, name: str) -> Rights:
 
 
 @pytest.fixture(scope='module')
-def in_use(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Rights]]:
+def in_use(tmp_path_factory):
     """Start every node of a run with the runner's own, and look at the graph."""
     tmp = tmp_path_factory.mktemp('sros2')
     write_messages(tmp / 'played', [(topics.CLOCK, 0, make('rosgraph_msgs/msg/Clock'))])
@@ -139,9 +137,7 @@ def in_use(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Right
 
 
 @contextmanager
-def started(
-    nodes: Iterable[str], tmp: Path, environment: dict[str, str]
-) -> Iterator[dict[str, subprocess.Popen]]:
+def started(nodes, tmp, environment):
     processes = {node: start(node, tmp, environment) for node in nodes}
     try:
         yield processes
@@ -152,7 +148,7 @@ def started(
             process.wait(timeout=180)
 
 
-def start(node: str, tmp: Path, environment: dict[str, str]) -> subprocess.Popen:
+def start(node, tmp, environment):
     executable, values = COMMANDS[node]
     pairs = {'autostart': 'true', **{k: str(v).format(tmp=tmp) for k, v in values.items()}}
     options = [text for name, value in pairs.items() for text in ('-p', f'{name}:={value}')]
@@ -162,14 +158,12 @@ def start(node: str, tmp: Path, environment: dict[str, str]) -> subprocess.Popen
     return subprocess.Popen(command, env=environment, **nowhere)
 
 
-def wait_for_all(
-    look: Node, names: set[str], processes: dict[str, subprocess.Popen]
-) -> dict[str, Rights]:
+def wait_for_all(look, names, processes):
     """Return the rights in use once all nodes are there and nothing has changed for a while."""
     seen: dict[str, Rights] = {}
     since_s = time.monotonic()
 
-    def settled() -> bool:
+    def settled():
         nonlocal seen, since_s
         assert {process.poll() for process in processes.values()} <= {None}
         now = {n: rights_in_use(look, n) for n in names if n in look.get_node_names()}
@@ -183,7 +177,7 @@ def wait_for_all(
     return seen
 
 
-def optional() -> set[str]:
+def optional():
     lacking = [names for available, names in OPTIONAL if not available]
     return set().union(*lacking)
 

@@ -1,6 +1,5 @@
 """`doctor --stack` finds every single fault of a stack that is there or that comes later."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,7 +10,7 @@ from support.ros_processes import process
 pytestmark = [pytest.mark.ros, pytest.mark.slow, pytest.mark.alone, pytest.mark.full]
 pytest.importorskip('rclpy')
 
-from osmabench_ros.bringup.finding import Finding, Severity
+from osmabench_ros.bringup.finding import Severity
 from osmabench_ros.bringup.running_stack import stack_observation
 from osmabench_ros.bringup.running_stack.examination import StackNames, examine_stack
 from osmabench_ros.bringup.spec.isolation import private_domain
@@ -25,12 +24,12 @@ with pytest.MonkeyPatch.context() as path:
 TIMES = {'early': '0', 'late': str(stack_observation.DISCOVERY_S + 0.2)}
 
 
-def look(domain: int) -> list[Finding]:
+def look(domain):
     return examine_stack(StackNames(), seconds=8.0, domain=domain)  # a busy machine is slow
 
 
 @pytest.fixture(scope='module', params=TIMES)
-def findings(request: pytest.FixtureRequest) -> Iterator[dict[str, list[Finding]]]:
+def findings(request):
     """Findings of all stacks at once, each in a separate domain."""
     with ExitStack() as stack:
         domains = {name: stack.enter_context(private_domain()) for name in ('none', *FAULTS)}

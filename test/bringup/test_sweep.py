@@ -1,14 +1,12 @@
 """Speeds that a mapper follows, with real processes over DDS."""
 
 import json
-from pathlib import Path
 
 import pytest
 from support.world.runs import foreign, small_config
 
 from osmabench_ros.base.progress import silent
 from osmabench_ros.runs.config import SweepConfig, parse_config
-from osmabench_ros.runs.sweep import SweepReport
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
@@ -23,7 +21,7 @@ CONFIG = small_config(
 )
 
 
-def sweep(out: Path, *speeds: float) -> SweepReport:
+def sweep(out, *speeds):
     from osmabench_ros.bringup.runner.matrix_runner import run_sweep
 
     return run_sweep(
@@ -33,7 +31,7 @@ def sweep(out: Path, *speeds: float) -> SweepReport:
 
 @pytest.mark.full
 @pytest.mark.alone
-def test_a_slow_mapper_is_followed_to_its_limit_and_runs_are_kept(tmp_path: Path) -> None:
+def test_a_slow_mapper_is_followed_to_its_limit_and_runs_are_kept(tmp_path):
     slow = sweep(tmp_path, SLOW)
     root = tmp_path / 'small_sweep'
     [first] = root.glob('*.x1/timings.json')

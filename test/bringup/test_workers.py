@@ -2,9 +2,6 @@
 
 import os
 import signal
-import subprocess
-from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -18,18 +15,18 @@ PATIENT = {'ack_timeout_s': 300.0}
 JOBS = (*COMMAND, '--jobs', '2')
 
 
-def run(out: Path, config: dict[str, Any], jobs: int) -> tuple[Any, list[str]]:
+def run(out, config, jobs):
     """Run a matrix; return its report and the texts of its progress."""
     shown: list[str] = []
 
-    def progress(text: str, fraction: float) -> None:
+    def progress(text, fraction):
         assert 0 <= fraction <= 1
         shown.append(text)
 
     return run_small(config, out, jobs=jobs, progress=progress), shown
 
 
-def processes_of(runner: subprocess.Popen, module: str) -> list[psutil.Process]:
+def processes_of(runner, module):
     found = []
     for item in psutil.Process(runner.pid).children(recursive=True):
         try:
@@ -41,7 +38,7 @@ def processes_of(runner: subprocess.Popen, module: str) -> list[psutil.Process]:
 
 
 @pytest.mark.full
-def test_side_by_side_and_one_by_one_give_the_same_bytes(tmp_path: Path) -> None:
+def test_side_by_side_and_one_by_one_give_the_same_bytes(tmp_path):
     config = small_config(
         scenes=[{'reference': 'apartment', 'seed': seed} for seed in (3, 4)],
         mappers=[foreign('die'), {'name': 'oracle'}],
@@ -65,14 +62,14 @@ def test_side_by_side_and_one_by_one_give_the_same_bytes(tmp_path: Path) -> None
     assert any(name.endswith('map/map.json') for name in found)
 
 
-def complete_runs(out: Path) -> dict[str, bytes]:
+def complete_runs(out):
     """Return the files of the successful runs, and their shared files."""
     files = repeatable(out / 'small')
     return {name: data for name, data in files.items() if '/' in name and 'die' not in name}
 
 
 @pytest.mark.full
-def test_realtime_runs_are_alone_and_the_report_says_so(tmp_path: Path) -> None:
+def test_realtime_runs_are_alone_and_the_report_says_so(tmp_path):
     unpaced = {**foreign('none', acks=False), 'name': 'unpaced'}
     config = small_config(
         conditions=['baseline', 'nominal'],
@@ -88,7 +85,7 @@ def test_realtime_runs_are_alone_and_the_report_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_ctrl_c_ends_all_and_the_rest_is_run_the_next_time(tmp_path: Path) -> None:
+def test_ctrl_c_ends_all_and_the_rest_is_run_the_next_time(tmp_path):
     config = small_config(mappers=[{'name': 'oracle'}, foreign('on_order')], pacing=PATIENT)
     runner = start(tmp_path, config, command=JOBS, TEST_ORDER='hang')
     wait_until(lambda: mapper_says(tmp_path, 'foreign_on_order', 'hanging'))
@@ -106,7 +103,7 @@ def test_ctrl_c_ends_all_and_the_rest_is_run_the_next_time(tmp_path: Path) -> No
 
 
 @pytest.mark.full
-def test_a_killed_runner_leaves_no_process_of_any_job(tmp_path: Path) -> None:
+def test_a_killed_runner_leaves_no_process_of_any_job(tmp_path):
     conditions, mappers = ['baseline', 'nominal'], [foreign('on_order')]
     config = small_config(conditions=conditions, mappers=mappers, pacing=PATIENT)
     runner = start(tmp_path, config, command=JOBS, TEST_ORDER='hang')
@@ -119,7 +116,7 @@ def test_a_killed_runner_leaves_no_process_of_any_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_worker_that_is_killed_fails_its_run_alone(tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_fails_its_run_alone(tmp_path):
     mappers = [foreign('on_order'), {'name': 'oracle'}, {'name': 'appearance'}]
     config = small_config(mappers=mappers, pacing=PATIENT)
     runner = start(tmp_path, config, command=JOBS, TEST_ORDER='hang')

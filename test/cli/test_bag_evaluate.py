@@ -4,11 +4,9 @@ import html
 import json
 import math
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import Result
 from support.world.bags import make, odometry, tf, transform, write_messages
 from support.world.maps import cloud as true_cloud
 from support.world.maps import ground_truth, labelled_map, write_scan
@@ -43,7 +41,7 @@ from osmabench_ros.sequences.ground_truth import write_ground_truth
 POSE = [*WORLD_TO_MAP.translation.tolist(), *WORLD_TO_MAP.quaternion.tolist()]
 
 
-def evaluate(bag: Path, out: Path, *options: object) -> Result:
+def evaluate(bag, out, *options):
     words = ['bag', 'evaluate', bag, '--out', out, '--device', 'cpu', *options]
     result = CliRunner().invoke(app, list(map(str, words)))
     if result.exception and not isinstance(result.exception, SystemExit):
@@ -51,11 +49,11 @@ def evaluate(bag: Path, out: Path, *options: object) -> Result:
     return result
 
 
-def report_of(out: Path) -> BagReport:
+def report_of(out):
     return BagReport.model_validate_json((out / 'report.json').read_text())
 
 
-def values(out: Path, suite: str, class_name: str = '') -> dict[str, float | None]:
+def values(out, suite, class_name=''):
     return {
         record.metric: record.value
         for record in report_of(out).metrics
@@ -64,18 +62,18 @@ def values(out: Path, suite: str, class_name: str = '') -> dict[str, float | Non
 
 
 @pytest.fixture
-def truth(tmp_path: Path) -> Path:
+def truth(tmp_path):
     write_ground_truth(ground_truth(), tmp_path / 'truth')
     return tmp_path / 'truth'
 
 
 @pytest.fixture
-def out(tmp_path: Path) -> Path:
+def out(tmp_path):
     return tmp_path / 'out'
 
 
 @pytest.fixture
-def bag(tmp_path: Path) -> Path:
+def bag(tmp_path):
     """Return a bag with a faultless map in the world."""
     return write_room(tmp_path / 'bag', cloud(labelled_map()), labels())
 
@@ -99,7 +97,7 @@ def test_a_faultless_map_in_the_world_gets_full_marks(kind, truth, tmp_path, out
     assert result.output.splitlines()[-1] == str(out / 'report.html')
 
 
-def noisy_room(folder: Path) -> Path:
+def noisy_room(folder):
     """Write a bag of many chunks, with the map in the last one."""
     texts = [make('std_msgs/String', data=f'{index:02}' + 'x' * 100_000) for index in range(30)]
     noise = [('/noise', START_NS + index, text) for index, text in enumerate(texts)]
@@ -107,7 +105,7 @@ def noisy_room(folder: Path) -> Path:
     return folder / f'{folder.name}.mcap'
 
 
-def overwrite(file: Path, start: int, size: int) -> None:
+def overwrite(file, start, size):
     with file.open('r+b') as stream:
         stream.seek(start)
         stream.write(b'\xff' * size)

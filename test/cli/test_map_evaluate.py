@@ -3,12 +3,10 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from click.testing import Result
 from support.world.maps import featured_map, labelled_map, write_inputs, write_text_features
 from typer.testing import CliRunner
 
@@ -20,7 +18,7 @@ from osmabench_ros.runs.report_model import RunReport
 AXES = {'chair': [1.0, 0, 0], 'floor': [0, 1.0, 0], 'table': [0, 0, 1.0]}
 
 
-def evaluate(folders: tuple[Path, Path], out: Path, *options: object) -> Result:
+def evaluate(folders, out, *options):
     words = ['map', 'evaluate', folders[0], '--ground-truth', folders[1], '--out', out, *options]
     result = CliRunner().invoke(app, [*map(str, words), '--device', 'cpu'])
     if result.exception and not isinstance(result.exception, SystemExit):
@@ -28,22 +26,22 @@ def evaluate(folders: tuple[Path, Path], out: Path, *options: object) -> Result:
     return result
 
 
-def report_of(out: Path) -> RunReport:
+def report_of(out):
     return RunReport.model_validate_json((out / 'report.json').read_text())
 
 
-def value_of(out: Path, metric: str, mode: str | None) -> float | None:
+def value_of(out, metric, mode):
     wanted = metric, mode, ''
     [found] = [x for x in report_of(out).metrics if (x.metric, x.mode, x.class_name) == wanted]
     return found.value
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> tuple[Path, Path]:
+def folders(tmp_path):
     return write_inputs(tmp_path, labelled_map())
 
 
-def test_a_faultless_map_gets_full_marks_and_its_name(folders, tmp_path: Path) -> None:
+def test_a_faultless_map_gets_full_marks_and_its_name(folders, tmp_path):
     out = tmp_path / 'out'
     result = evaluate(folders, out, '--suite', 'osma_segmentation', '--seed', 4)
     assert value_of(out, 'macc', 'strict') == value_of(out, 'miou', 'compat') == 1.0
@@ -59,7 +57,7 @@ def test_a_faultless_map_gets_full_marks_and_its_name(folders, tmp_path: Path) -
         assert f'<th scope="row">{item.class_name or item.metric}</th>' in page
 
 
-def test_a_worse_map_gets_less(tmp_path: Path) -> None:
+def test_a_worse_map_gets_less(tmp_path):
     worse = labelled_map()
     worse.dense.labels[:50] = 3  # half of the chair is called table
     folders = write_inputs(tmp_path, worse)
@@ -68,7 +66,7 @@ def test_a_worse_map_gets_less(tmp_path: Path) -> None:
     assert value_of(tmp_path / 'out', 'miou', 'strict') == pytest.approx((0.5 + 1 + 2 / 3) / 3)
 
 
-def test_the_same_call_gives_the_same_bytes(folders, tmp_path: Path) -> None:
+def test_the_same_call_gives_the_same_bytes(folders, tmp_path):
     for name in ('one', 'two'):
         evaluate(folders, tmp_path / name)
     one, two = ((tmp_path / name / 'report.json').read_bytes() for name in ('one', 'two'))
@@ -77,7 +75,7 @@ def test_the_same_call_gives_the_same_bytes(folders, tmp_path: Path) -> None:
     assert suites == {'osma_segmentation', 'map_geometry', 'exact_questions'}
 
 
-def test_a_report_is_replaced_only_by_force(folders, tmp_path: Path) -> None:
+def test_a_report_is_replaced_only_by_force(folders, tmp_path):
     out = tmp_path / 'out'
     evaluate(folders, out, '--suite', 'map_geometry')
     first = (out / 'report.json').read_bytes()
@@ -88,7 +86,7 @@ def test_a_report_is_replaced_only_by_force(folders, tmp_path: Path) -> None:
     assert {record.suite for record in report_of(out).metrics} == {'osma_segmentation'}
 
 
-def write_config(path: Path, **parts: object) -> Path:
+def write_config(path, **parts):
     data = {
         'name': 'own',
         'mappers': [{'name': 'oracle'}],
@@ -99,7 +97,7 @@ def write_config(path: Path, **parts: object) -> Path:
     return path
 
 
-def test_suites_and_requirements_come_from_the_configuration(folders, tmp_path: Path) -> None:
+def test_suites_and_requirements_come_from_the_configuration(folders, tmp_path):
     limit = {'suite': 'osma_segmentation', 'metric': 'hallucinated', 'at_least': 0.5}
     config = write_config(tmp_path / 'own.yaml', requirements=[limit])
     with pytest.raises(RequirementError, match=r'hallucinated >= 0\.5: 0\.0 in test\.room'):
@@ -112,7 +110,7 @@ def test_suites_and_requirements_come_from_the_configuration(folders, tmp_path: 
     assert {record.mode for record in report_of(tmp_path / 'b').metrics} == {'strict'}
 
 
-def test_an_open_vocabulary_map_is_labelled_by_the_text_features_given(tmp_path: Path) -> None:
+def test_an_open_vocabulary_map_is_labelled_by_the_text_features_given(tmp_path):
     folders = write_inputs(tmp_path, featured_map())
     file = write_text_features(tmp_path / 'toys.npy', AXES)
     config = write_config(tmp_path / 'own.yaml', text_features={'ToyCLIP/toys': str(file)})
@@ -138,22 +136,22 @@ def test_an_open_vocabulary_map_is_labelled_by_the_text_features_given(tmp_path:
     ],
 )
 def test_inputs_at_fault_are_named_and_nothing_is_written(
-    break_it, error, message, folders, tmp_path: Path
-) -> None:
+    break_it, error, message, folders, tmp_path
+):
     break_it(folders)
     with pytest.raises(error, match=message):
         evaluate(folders, tmp_path / 'out')
     assert not (tmp_path / 'out').exists()
 
 
-def test_a_file_of_text_features_that_is_missing_is_named(folders, tmp_path: Path) -> None:
+def test_a_file_of_text_features_that_is_missing_is_named(folders, tmp_path):
     config = write_config(tmp_path / 'own.yaml', text_features={'clip': 'absent.npy'})
     with pytest.raises(ConfigError, match=r'absent\.npy does not exist'):
         evaluate(folders, tmp_path / 'out', '--config', config)
     assert not (tmp_path / 'out').exists()
 
 
-def test_words_at_fault_are_named(folders, tmp_path: Path) -> None:
+def test_words_at_fault_are_named(folders, tmp_path):
     out = tmp_path / 'out'
     with pytest.raises(ConfigError, match='"osma".*osma_segmentation'):
         evaluate(folders, out, '--suite', 'osma')
@@ -162,7 +160,7 @@ def test_words_at_fault_are_named(folders, tmp_path: Path) -> None:
     assert not out.exists()
 
 
-def test_no_ros_is_loaded(folders, tmp_path: Path) -> None:
+def test_no_ros_is_loaded(folders, tmp_path):
     """Evaluate in a fresh interpreter where rclpy cannot be imported."""
     script = (
         'import sys; sys.modules["rclpy"] = None; sys.argv[0] = "osmabench"\n'
@@ -178,7 +176,7 @@ def test_no_ros_is_loaded(folders, tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.gl
-def test_ground_truth_is_made_once_a_scene(tmp_path: Path) -> None:
+def test_ground_truth_is_made_once_a_scene(tmp_path):
     changes: dict[str, Any] = {
         'conditions': ['baseline', 'camera'],
         'camera': {'width': 32, 'height': 24},

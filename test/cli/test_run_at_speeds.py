@@ -1,7 +1,5 @@
 """What `osmabench run --speeds` takes from the command line and from the configuration."""
 
-from pathlib import Path
-
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -9,7 +7,7 @@ from typer.testing import CliRunner
 from osmabench_ros.bringup.runner import matrix_runner
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError, RequirementError, RunError
-from osmabench_ros.runs.config import MatrixConfig, SweepConfig
+from osmabench_ros.runs.config import SweepConfig
 from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
 
 pytestmark = pytest.mark.ros
@@ -18,7 +16,7 @@ POINT = SweepPoint(run_id='r', speed_factor=2.0, frames=500, loss=0.0)
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Path:
+def config(tmp_path):
     data = {
         'name': 'own',
         'mappers': [{'name': 'oracle'}],
@@ -31,11 +29,11 @@ def config(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[SweepConfig]:
+def asked(monkeypatch):
     """Settings of the requested sweeps, which are not run."""
     found: list[SweepConfig] = []
 
-    def run_sweep(config: MatrixConfig, out: Path, sweep: SweepConfig, **_rest: object):
+    def run_sweep(config, out, sweep, **_rest):
         found.append(sweep)
         return made(POINT)
 
@@ -43,13 +41,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[SweepConfig]:
     return found
 
 
-def made(point: SweepPoint) -> SweepReport:
+def made(point):
     parts = {'dataset': 'd', 'scene': 's', 'seed': 0, 'condition': 'c', 'mapper': 'm'}
     series = SweepSeries(max_loss=0.05, points=(point,), **parts)
     return SweepReport(name='own', max_loss=0.05, series=(series,))
 
 
-def call(*words: object) -> object:
+def call(*words):
     return CliRunner().invoke(app, ['run', *map(str, words)])
 
 

@@ -1,7 +1,6 @@
 """`osmabench scene check` names doubtful parts, and draws the scene from above."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,14 +19,14 @@ from osmabench_ros.simulation.views import CAPTION_PX, WIDTH_PX, draw_storeys, w
 pytestmark = pytest.mark.gl
 
 
-def checked(folder: Path, *options: str) -> str:
+def checked(folder, *options):
     words = ['scene', 'check', str(folder), '-o', str(folder.parent / 'a.png'), *options]
     result = CliRunner().invoke(app, words, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
 
 
-def test_ids_are_drawn_and_doubts_are_named(tmp_path: Path) -> None:
+def test_ids_are_drawn_and_doubts_are_named(tmp_path):
     scene = room_scene()
     thing = next(item for item in scene.objects if not is_structure(scene, item))
     raised = replace(thing, pose=Pose(np.eye(3), np.array([0, 0, 0.7])) @ thing.pose)
@@ -49,7 +48,7 @@ def test_ids_are_drawn_and_doubts_are_named(tmp_path: Path) -> None:
     assert (drawn == other).mean() > 0.99
 
 
-def test_a_sheet_that_is_there_stays(tmp_path: Path) -> None:
+def test_a_sheet_that_is_there_stays(tmp_path):
     write_scene_folder(room_scene(), tmp_path / 'lab', False)
     checked(tmp_path / 'lab')
     with pytest.raises(RunError, match=r'a\.png'):
@@ -59,7 +58,7 @@ def test_a_sheet_that_is_there_stays(tmp_path: Path) -> None:
         checked(tmp_path / 'lab', '-o', str(tmp_path / 'b.unknown'))
 
 
-def test_every_storey_is_seen_from_above(tmp_path: Path) -> None:
+def test_every_storey_is_seen_from_above(tmp_path):
     scene = ramp_house()
     write_views(draw_storeys(scene), tmp_path / 'a.png')
     sheet = np.asarray(Image.open(tmp_path / 'a.png'))

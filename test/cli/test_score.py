@@ -15,7 +15,7 @@ from osmabench_ros.errors import MapError, MetricError, UnsafePickleError
 from osmabench_ros.metrics.confusion import ConfusionMatrix, read_confusions, write_confusions
 
 
-def score(*arguments: object) -> str:
+def score(*arguments):
     result = CliRunner().invoke(app, ['confusion', *map(str, arguments)])
     if result.exception:
         raise result.exception
@@ -23,7 +23,7 @@ def score(*arguments: object) -> str:
     return result.output
 
 
-def rows_of(text: str) -> list[dict[str, str]]:
+def rows_of(text):
     return list(csv.DictReader(io.StringIO(text)))
 
 
@@ -31,13 +31,13 @@ MATRIX = ConfusionMatrix(np.array([[6, 2, 0], [1, 3, 0], [0, 0, 0]]), np.array([
 
 
 @pytest.fixture
-def archive(tmp_path: Path) -> Path:
+def archive(tmp_path):
     path = tmp_path / 'baseline.npz'
     write_confusions({'a': MATRIX, 'b': MATRIX}, path)
     return path
 
 
-def test_rows_are_scenes_then_both_aggregations(archive: Path) -> None:
+def test_rows_are_scenes_then_both_aggregations(archive):
     rows = rows_of(score(archive))
     assert [row['scene'] for row in rows] == ['a', 'b', 'overall', 'overall_mean']
     assert list(rows[0]) == ['miou', 'fmiou', 'macc', 'scene']
@@ -47,19 +47,19 @@ def test_rows_are_scenes_then_both_aggregations(archive: Path) -> None:
         assert float(row['fmiou']) == pytest.approx((6 / 9 * 8 + 3 / 6 * 4) / 12)
 
 
-def test_json_says_the_same(archive: Path) -> None:
+def test_json_says_the_same(archive):
     found = json.loads(score(archive, '--format', 'json'))
     assert [row['scene'] for row in found] == ['a', 'b', 'overall', 'overall_mean']
     assert found[0]['macc'] == pytest.approx(0.75)
 
 
-def test_an_ignored_class_is_left_out_and_nothing_left_is_no_figure(archive: Path) -> None:
+def test_an_ignored_class_is_left_out_and_nothing_left_is_no_figure(archive):
     assert float(rows_of(score(archive, '--ignore', 4))[0]['macc']) == pytest.approx(0.75)
     assert float(rows_of(score(archive, '--ignore', 4))[0]['miou']) == pytest.approx(0.5)
     assert rows_of(score(archive, '--ignore', 4, '--ignore', 7))[0]['macc'] == ''
 
 
-def test_published_pickles_score_like_their_archive(tmp_path: Path, archive: Path) -> None:
+def test_published_pickles_score_like_their_archive(tmp_path, archive):
     folder = tmp_path / 'published'
     folder.mkdir()
     for scene in 'ab':
@@ -71,7 +71,7 @@ def test_published_pickles_score_like_their_archive(tmp_path: Path, archive: Pat
     assert {row['source'] for row in both} == {str(folder), str(archive)}
 
 
-def test_a_folder_of_conditions_gives_a_set_for_each(tmp_path: Path, archive: Path) -> None:
+def test_a_folder_of_conditions_gives_a_set_for_each(tmp_path, archive):
     for condition in ('baseline', 'velocity'):
         folder = tmp_path / 'bbq' / condition
         folder.mkdir(parents=True)
@@ -83,7 +83,7 @@ def test_a_folder_of_conditions_gives_a_set_for_each(tmp_path: Path, archive: Pa
     assert [row['scene'] for row in rows[:3]] == ['a', 'overall', 'overall_mean']
 
 
-def test_saved_answers_of_two_methods_have_a_column_for_the_source(tmp_path: Path) -> None:
+def test_saved_answers_of_two_methods_have_a_column_for_the_source(tmp_path):
     row = {'question': 'a?', 'answer': 'Yes', 'category': 'c', 'scene_graph_answer': 'Yes'}
     for method, verdict in (('bbq', 'N/A'), ('cg', 'Yes')):
         folder = tmp_path / method
@@ -98,7 +98,7 @@ def test_saved_answers_of_two_methods_have_a_column_for_the_source(tmp_path: Pat
     assert [(row['unjudged'], row['accuracy']) for row in rows] == [('1', '0.0'), ('0', '1.0')]
 
 
-def test_archives_of_several_runs_can_form_one_set(tmp_path: Path, archive: Path) -> None:
+def test_archives_of_several_runs_can_form_one_set(tmp_path, archive):
     parts = [tmp_path / f'run_{scene}.npz' for scene in 'ab']
     for path, scene in zip(parts, 'ab', strict=True):
         write_confusions({scene: MATRIX}, path)
@@ -107,7 +107,7 @@ def test_archives_of_several_runs_can_form_one_set(tmp_path: Path, archive: Path
         score('--together', parts[0], archive)
 
 
-def test_hostile_and_foreign_files_are_refused(tmp_path: Path, archive: Path) -> None:
+def test_hostile_and_foreign_files_are_refused(tmp_path, archive):
     evil = tmp_path / 'evil_conf_matrix.pkl'
     evil.write_bytes(b"cos\nsystem\n(S'touch /tmp/osmabench_was_here'\ntR.")
     with pytest.raises(UnsafePickleError, match='system'):
@@ -128,7 +128,7 @@ def test_hostile_and_foreign_files_are_refused(tmp_path: Path, archive: Path) ->
         score(tmp_path)
 
 
-def test_a_published_archive_gives_its_published_table() -> None:
+def test_a_published_archive_gives_its_published_table():
     name = 'conceptgraphs_hm3d_velocity'
     archive = SEGMENTATION / f'{name}.npz'
     published = rows_of((SEGMENTATION / f'{name}.csv').read_text())

@@ -23,7 +23,7 @@ print(json.dumps(sorted(sys.modules)))
 """
 
 
-def test_help_and_errors_of_every_command_import_nothing_heavy() -> None:
+def test_help_and_errors_of_every_command_import_nothing_heavy():
     names = [name.split() for name in commands()]
     assert {name[0] for name in names} == {*GROUPS}
     calls = [[], ['--help'], ['no-such'], ['--no-such'], ['run'], ['run', '--no-such']]
@@ -34,7 +34,7 @@ def test_help_and_errors_of_every_command_import_nothing_heavy() -> None:
     assert imported == set()
 
 
-def test_every_command_is_listed_with_the_first_sentence_of_its_help() -> None:
+def test_every_command_is_listed_with_the_first_sentence_of_its_help():
     lists = {
         group: ' '.join(CliRunner().invoke(app, [*group.split(), '--help']).output.split())
         for group in ('', *GROUPS)
@@ -46,7 +46,7 @@ def test_every_command_is_listed_with_the_first_sentence_of_its_help() -> None:
         assert ' '.join(first.replace('`', '').split()) in ' '.join(shown.split()), name
 
 
-def test_a_wrong_command_gets_the_nearest_one() -> None:
+def test_a_wrong_command_gets_the_nearest_one():
     done = CliRunner().invoke(app, ['map', 'evalute'])
     assert done.exit_code == 2
     assert "'evaluate'" in done.output

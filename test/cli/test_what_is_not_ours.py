@@ -86,7 +86,7 @@ def test_every_command_is_in_the_table():
 
 
 @pytest.fixture
-def inputs(tmp_path: Path) -> Path:
+def inputs(tmp_path):
     """Return a folder of what commands read."""
     folder = tmp_path / SIDE
     folder.mkdir()
@@ -107,7 +107,7 @@ def inputs(tmp_path: Path) -> Path:
     return folder
 
 
-def osmabench(template: str, inputs: Path, out: Path) -> None:
+def osmabench(template, inputs, out):
     """Run a command in this process; fail as it does."""
     # The parent is named as it is, not by the target of a link.
     text = template.replace('OUT/..', str(out.parent)).replace('OUTNAME', out.name)
@@ -120,23 +120,23 @@ def osmabench(template: str, inputs: Path, out: Path) -> None:
         raise SystemExit(code)
 
 
-def direct(folder: Path) -> Path:
+def direct(folder):
     return folder
 
 
-def linked(folder: Path) -> Path:
+def linked(folder):
     real = folder.rename(folder.with_name('real'))
     folder.symlink_to(real)
     return real
 
 
-def dangling(folder: Path) -> Path:
+def dangling(folder):
     real = folder.rename(folder.with_name('real'))
     folder.symlink_to(real / 'missing')
     return real
 
 
-def without_folder(folder: Path) -> Path:
+def without_folder(folder):
     real = folder.rename(folder.with_name('real'))
     folder.write_text('mine')
     return real
@@ -205,7 +205,7 @@ def test_files_put_into_results_outlive_the_command_that_is_cut_off_and_repeated
     before = {path: was for path, was in snapshot(tmp_path).items() if path not in made}
     calls, original = iter(range(1000)), os.replace
 
-    def strike(source: object, target: object) -> None:
+    def strike(source, target):
         if next(calls) == moment:
             raise KeyboardInterrupt
         original(source, target)  # type: ignore[arg-type]

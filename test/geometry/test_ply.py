@@ -1,5 +1,4 @@
 import io
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,13 +26,13 @@ HEADER = (
 END = b'end_header\n'
 
 
-def written(tmp_path: Path, text: bytes) -> Path:
+def written(tmp_path, text):
     path = tmp_path / 'cloud.ply'
     path.write_bytes(text)
     return path
 
 
-def third_party_file(form: str) -> bytes:
+def third_party_file(form):
     """Return vertices with every scalar type and faces with an object_id, as in Replica."""
     properties = ''.join(f'property {name} a_{name}\n' for name in KINDS)
     header = (
@@ -56,7 +55,7 @@ FORMS = ('ascii', 'binary_little_endian', 'binary_big_endian')
 
 
 @pytest.mark.parametrize('form', FORMS)
-def test_third_party_files_keep_every_type_and_face_properties(tmp_path: Path, form: str) -> None:
+def test_third_party_files_keep_every_type_and_face_properties(tmp_path, form):
     elements = read_ply_elements(written(tmp_path, third_party_file(form)))
     assert list(elements) == ['vertex', 'face']
     for name in ROWS.dtype.names or ():
@@ -69,7 +68,7 @@ def test_third_party_files_keep_every_type_and_face_properties(tmp_path: Path, f
 
 
 @pytest.mark.parametrize('form', FORMS)
-def test_a_truncated_third_party_file_is_an_error(tmp_path: Path, form: str) -> None:
+def test_a_truncated_third_party_file_is_an_error(tmp_path, form):
     whole = third_party_file(form)
     body = whole.index(b'end_header') + len(b'end_header\n')
     # A digit less of the last number of a text is not noticed by any reader.
@@ -78,7 +77,7 @@ def test_a_truncated_third_party_file_is_an_error(tmp_path: Path, form: str) -> 
             read_ply_elements(written(tmp_path, whole[:end]))
 
 
-def test_a_third_party_file_without_numbers_or_sizes_is_an_error(tmp_path: Path) -> None:
+def test_a_third_party_file_without_numbers_or_sizes_is_an_error(tmp_path):
     whole = third_party_file('ascii')
     for old, new in ((b'65536', b'many'), (b'vertex 3', b'vertex 999999999999'), (b'uint', b'u')):
         with pytest.raises(PointFileError, match='cannot be read as PLY'):
@@ -88,7 +87,7 @@ def test_a_third_party_file_without_numbers_or_sizes_is_an_error(tmp_path: Path)
 
 
 @pytest.mark.parametrize('kind', ['i1', 'u1', 'i2', 'u2', 'i4', 'u4', 'f4', 'f8'])
-def test_every_type_survives(tmp_path: Path, kind: str) -> None:
+def test_every_type_survives(tmp_path, kind):
     columns = {'x': np.array([0, 1, 2], kind), 'label': np.array([5, 6, 7], np.int32)}
     stream = io.BytesIO()
     write_ply(stream, columns)
@@ -112,7 +111,7 @@ def test_every_type_survives(tmp_path: Path, kind: str) -> None:
         (HEADER[: HEADER.index(b'element')] + END, 'has no vertices'),
     ],
 )  # fmt: skip
-def test_a_malformed_file_is_named(tmp_path: Path, text: bytes, message: str) -> None:
+def test_a_malformed_file_is_named(tmp_path, text, message):
     path = written(tmp_path, text)
     with pytest.raises(PointFileError, match=message) as caught:
         read_ply(path)

@@ -10,11 +10,11 @@ from osmabench_ros.geometry.transform_tree import StampedTransform, TransformTre
 S = 10**9
 
 
-def moved(x: float, yaw_rad: float = 0.0) -> Pose:
+def moved(x, yaw_rad=0.0):
     return Pose.from_yaw(yaw_rad, (x, 0, 0))
 
 
-def robot() -> list[StampedTransform]:
+def robot():
     """world > map > odom > base > camera; odometry at 2 Hz, corrections at 1 s."""
     samples = [
         StampedTransform('world', 'map', 0, Pose.from_yaw(math.pi / 2, (10, 0, 0)), True),
@@ -28,7 +28,7 @@ def robot() -> list[StampedTransform]:
     return samples
 
 
-def test_a_chain_is_followed_up_and_down() -> None:
+def test_a_chain_is_followed_up_and_down():
     tree = TransformTree(reversed(robot()))
     # At 1 s: odom 0.5 in map, base 2 in odom, turned 0.4; the camera 0.1 before it.
     pose = tree.look_up('map', 'camera', S)
@@ -46,13 +46,13 @@ def test_a_chain_is_followed_up_and_down() -> None:
     np.testing.assert_allclose((in_world @ back).matrix, np.eye(4), atol=1e-12)
 
 
-def test_rotations_are_interpolated_on_the_shortest_arc() -> None:
+def test_rotations_are_interpolated_on_the_shortest_arc():
     pose = TransformTree(robot()).look_up('odom', 'base', S // 4)
     assert pose is not None
     assert (pose.translation[0], pose.yaw_rad) == (pytest.approx(0.5), pytest.approx(0.1))
 
 
-def test_far_from_the_samples_nothing_is_known() -> None:
+def test_far_from_the_samples_nothing_is_known():
     tree = TransformTree(robot())
     assert tree.look_up('odom', 'base', 3 * S) is not None
     assert tree.look_up('odom', 'base', 3 * S + 1) is None
@@ -66,7 +66,7 @@ def test_far_from_the_samples_nothing_is_known() -> None:
     assert tree.look_up('world', 'moon', 0) is None
 
 
-def test_a_trajectory_has_the_stamps_of_the_busiest_edge() -> None:
+def test_a_trajectory_has_the_stamps_of_the_busiest_edge():
     found = TransformTree(robot()).trajectory('map', 'camera')
     assert found.stamps_ns.tolist() == [i * S // 2 for i in range(5)]
     assert (found.frame_id, found.child_frame_id) == ('map', 'camera')
@@ -74,7 +74,7 @@ def test_a_trajectory_has_the_stamps_of_the_busiest_edge() -> None:
     assert found.positions[4][0] == pytest.approx(4 + 1 + 0.1 * math.cos(0.8))
 
 
-def test_what_is_no_tree_is_refused() -> None:
+def test_what_is_no_tree_is_refused():
     two = [*robot(), StampedTransform('map', 'base', 0, moved(1), False)]
     with pytest.raises(ContractError, match='"base" has the parents "odom" and "map"'):
         TransformTree(two)

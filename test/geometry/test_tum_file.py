@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -8,7 +6,7 @@ from osmabench_ros.errors import SequenceError
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, format_tum, read_tum
 
 
-def test_a_trajectory_survives_the_file_to_the_nanosecond(tmp_path: Path) -> None:
+def test_a_trajectory_survives_the_file_to_the_nanosecond(tmp_path):
     turns = Rotation.from_rotvec(np.arange(9).reshape(3, 3) / 5)
     stamps = np.array(
         [1_700_000_000_123_456_789, 1_700_000_000_123_456_790, 1_700_000_001 * 10**9]
@@ -22,7 +20,7 @@ def test_a_trajectory_survives_the_file_to_the_nanosecond(tmp_path: Path) -> Non
     assert again.path_length_m == pytest.approx(2 * np.hypot(2.5, 2.5))
 
 
-def test_lines_in_any_order_are_read_and_comments_skipped(tmp_path: Path) -> None:
+def test_lines_in_any_order_are_read_and_comments_skipped(tmp_path):
     path = tmp_path / 'path.txt'
     path.write_text('# a comment\n2.5 1 0 0 0 0 0 1\n\n1e0 0 0 0 0 0 0 1\n')
     assert read_tum(path).stamps_ns.tolist() == [10**9, 25 * 10**8]
@@ -44,7 +42,7 @@ def test_lines_in_any_order_are_read_and_comments_skipped(tmp_path: Path) -> Non
         (f'1 {"9" * 400} 0 0 0 0 0 1\n', 'not finite'),
     ],
 )
-def test_a_file_at_fault_is_named(text: str, message: str, tmp_path: Path) -> None:
+def test_a_file_at_fault_is_named(text, message, tmp_path):
     path = tmp_path / 'path.tum'
     path.write_text(text)
     with pytest.raises(SequenceError, match=rf'path\.tum.*{message}'):

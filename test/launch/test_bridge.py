@@ -1,6 +1,5 @@
 """bridge.launch.py under the real ros2 launch: it publishes to any subscriber."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +17,7 @@ ARGUMENTS = (
 )  # fmt: skip
 
 
-def test_images_of_one_frame_reach_a_subscriber(
-    tmp_path: Path, ros_domain: int, ros_context: Any
-) -> None:
+def test_images_of_one_frame_reach_a_subscriber(tmp_path, ros_domain, ros_context):
     import rclpy
     from rclpy.executors import SingleThreadedExecutor
     from sensor_msgs.msg import Image

@@ -1,9 +1,6 @@
 """Two launches on one machine under the real ros2 launch: refused, or beside each other."""
 
 import json
-import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from support.ros2_launch import finished, interrupted, ros2_launch, wait_for
@@ -18,7 +15,7 @@ SMALL = ('max_frames:=5', 'frame_rate_hz:=1.0', 'image_width:=96', 'image_height
 
 
 @pytest.fixture
-def first(tmp_path: Path, ros_domain: int) -> Iterator[subprocess.Popen]:
+def first(tmp_path, ros_domain):
     """A launch that plays its frames all the time."""
     process = ros2_launch(
         'bridge.launch.py', 'pacing:=realtime', 'goals:=2', *SMALL[1:],
@@ -32,7 +29,7 @@ def first(tmp_path: Path, ros_domain: int) -> Iterator[subprocess.Popen]:
     assert 'Traceback' not in said
 
 
-def full_run(out: Path, *arguments: str, domain: int) -> subprocess.Popen:
+def full_run(out, *arguments, domain):
     return ros2_launch(
         'full_run.launch.py', f'out:={out}', *SMALL, *arguments, domain=domain, logs=out
     )
@@ -40,8 +37,8 @@ def full_run(out: Path, *arguments: str, domain: int) -> subprocess.Popen:
 
 @pytest.mark.usefixtures('first')
 def test_a_second_launch_with_a_node_of_the_first_is_refused_before_it_starts_any(
-    tmp_path: Path, ros_domain: int
-) -> None:
+    tmp_path, ros_domain
+):
     process = full_run(tmp_path / 'second', domain=ros_domain)
     text = finished(process, 60.0)
     assert process.returncode == 1, text
@@ -54,9 +51,7 @@ def test_a_second_launch_with_a_node_of_the_first_is_refused_before_it_starts_an
 
 @pytest.mark.usefixtures('first')
 @pytest.mark.parametrize('apart', ['namespace:=second', 'domain:=auto'])
-def test_two_launches_that_are_kept_apart_both_work(
-    apart: str, tmp_path: Path, ros_domain: int
-) -> None:
+def test_two_launches_that_are_kept_apart_both_work(apart, tmp_path, ros_domain):
     process = full_run(tmp_path / 'second', apart, domain=ros_domain)
     text = finished(process)
     assert process.returncode == 0, text
@@ -65,9 +60,7 @@ def test_two_launches_that_are_kept_apart_both_work(
     assert ('is the domain of this launch' in text) == (apart == 'domain:=auto')
 
 
-def test_of_two_full_runs_at_once_one_is_refused_and_one_ends_with_a_report(
-    tmp_path: Path, ros_domain: int
-) -> None:
+def test_of_two_full_runs_at_once_one_is_refused_and_one_ends_with_a_report(tmp_path, ros_domain):
     runs = [full_run(tmp_path / name, domain=ros_domain) for name in 'ab']
     texts = [finished(process) for process in runs]
     assert sorted(process.returncode for process in runs) == [0, 1], texts
@@ -75,7 +68,7 @@ def test_of_two_full_runs_at_once_one_is_refused_and_one_ends_with_a_report(
 
 
 @pytest.mark.parametrize('domain', ['1000', '-1', 'any'])
-def test_what_is_no_domain_is_refused(domain: str, tmp_path: Path, ros_domain: int) -> None:
+def test_what_is_no_domain_is_refused(domain, tmp_path, ros_domain):
     process = full_run(tmp_path, f'domain:={domain}', domain=ros_domain)
     text = finished(process, 60.0)
     assert process.returncode == 1, text

@@ -2,9 +2,7 @@
 
 import os
 import signal
-import subprocess
 import time
-from pathlib import Path
 
 import psutil
 import pytest
@@ -22,15 +20,15 @@ SMALL = ('max_frames:=60', 'frame_rate_hz:=1.0', 'image_width:=96', 'image_heigh
 INTERRUPTED = 'interrupted before the end of the run'
 
 
-def family(process: subprocess.Popen) -> list[psutil.Process]:
+def family(process):
     return psutil.Process(process.pid).children(recursive=True)
 
 
-def all_gone(processes: list[psutil.Process], timeout_s: float = 20.0) -> bool:
+def all_gone(processes, timeout_s=20.0):
     return not psutil.wait_procs(processes, timeout=timeout_s)[1]
 
 
-def press_ctrl_c(process: subprocess.Popen) -> str:
+def press_ctrl_c(process):
     """As a terminal does: the whole group hears it, and an impatient user presses twice."""
     os.killpg(process.pid, signal.SIGINT)
     time.sleep(0.3)
@@ -38,16 +36,14 @@ def press_ctrl_c(process: subprocess.Popen) -> str:
     return finished(process, 60.0)
 
 
-def test_ctrl_c_while_the_scene_is_prepared_starts_no_node(
-    tmp_path: Path, ros_domain: int
-) -> None:
+def test_ctrl_c_while_the_scene_is_prepared_starts_no_node(tmp_path, ros_domain):
     process = ros2_launch(
         'full_run.launch.py', f'out:={tmp_path}', *SMALL, domain=ros_domain, logs=tmp_path
     )
     wait_for(process, 'casting rays')
 
     # Again and again, so that one comes while Python ends.
-    def interrupt() -> None:
+    def interrupt():
         os.killpg(process.pid, signal.SIGINT)
         time.sleep(0.02)
 
@@ -59,9 +55,7 @@ def test_ctrl_c_while_the_scene_is_prepared_starts_no_node(
 
 
 @pytest.mark.parametrize('stage', ['frames from', 'evaluating: starting'])
-def test_ctrl_c_ends_all_nodes_quietly_and_the_launch_with_an_error(
-    tmp_path: Path, ros_domain: int, stage: str
-) -> None:
+def test_ctrl_c_ends_all_nodes_quietly_and_the_launch_with_an_error(tmp_path, ros_domain, stage):
     process = ros2_launch(
         'full_run.launch.py', f'out:={tmp_path}', *SMALL, domain=ros_domain, logs=tmp_path
     )
@@ -79,9 +73,7 @@ def test_ctrl_c_ends_all_nodes_quietly_and_the_launch_with_an_error(
 
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGKILL])
-def test_no_node_outlives_a_launch_that_is_killed(
-    tmp_path: Path, ros_domain: int, number: signal.Signals
-) -> None:
+def test_no_node_outlives_a_launch_that_is_killed(tmp_path, ros_domain, number):
     process = ros2_launch(
         'full_run.launch.py', f'out:={tmp_path}', *SMALL, domain=ros_domain, logs=tmp_path
     )
@@ -94,9 +86,7 @@ def test_no_node_outlives_a_launch_that_is_killed(
     assert all_gone(nodes)
 
 
-def test_a_node_that_cannot_be_started_leaves_no_other_behind(
-    tmp_path: Path, ros_domain: int
-) -> None:
+def test_a_node_that_cannot_be_started_leaves_no_other_behind(tmp_path, ros_domain):
     stack = tmp_path / 'half.yaml'
     stack.write_text(
         yaml.safe_dump(

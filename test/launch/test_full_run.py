@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -22,11 +21,11 @@ CLOUD_STACK = SUPPORT / 'cloud_stack.py'
 SMALL = ('max_frames:=5', 'frame_rate_hz:=1.0', 'image_width:=96', 'image_height:=64')
 
 
-def full_run(out: Path, *arguments: str, domain: int) -> subprocess.Popen:
+def full_run(out, *arguments, domain):
     return ros2_launch('full_run.launch.py', f'out:={out}', *arguments, domain=domain, logs=out)
 
 
-def test_a_full_run_ends_with_a_report_and_zero(tmp_path: Path, ros_domain: int) -> None:
+def test_a_full_run_ends_with_a_report_and_zero(tmp_path, ros_domain):
     faster = tmp_path / 'faster.yaml'
     faster.write_text('motion: {speed_factor: 2.0}')
     process = full_run(tmp_path, *SMALL, f'condition:={faster}', domain=ros_domain)
@@ -40,7 +39,7 @@ def test_a_full_run_ends_with_a_report_and_zero(tmp_path: Path, ros_domain: int)
     assert report.with_suffix('.html').exists()
 
 
-def run_stack(out: Path, how: str, *arguments: str, domain: int) -> tuple[int, str, dict]:
+def run_stack(out, how, *arguments, domain):
     """Return exit code, output and report of a run of a stack in a file."""
     stack = out.with_name('cloud.yaml')
     stack.write_text(
@@ -61,14 +60,14 @@ def run_stack(out: Path, how: str, *arguments: str, domain: int) -> tuple[int, s
     return process.returncode, text, json.loads(report.read_text())
 
 
-def test_a_foreign_stack_is_started_and_scored(tmp_path: Path, ros_domain: int) -> None:
+def test_a_foreign_stack_is_started_and_scored(tmp_path, ros_domain):
     code, text, report = run_stack(tmp_path / 'out', 'sleep:0', domain=ros_domain)
     assert code == 0, text
     assert {record['mapper'] for record in report['runs'][0]['metrics']} == {'cloud'}
     assert 'runs of mapper "cloud" are realtime' in ' '.join(report['warnings'])
 
 
-def test_a_stack_that_is_cut_off_fails_the_launch(tmp_path: Path, ros_domain: int) -> None:
+def test_a_stack_that_is_cut_off_fails_the_launch(tmp_path, ros_domain):
     code, text, report = run_stack(
         tmp_path / 'out', 'sleep:3', 'settling:={settle_timeout_s: 4}', domain=ros_domain
     )
@@ -78,7 +77,7 @@ def test_a_stack_that_is_cut_off_fails_the_launch(tmp_path: Path, ros_domain: in
     assert report['runs'][0]['map_complete'] is False
 
 
-def test_a_node_that_dies_ends_the_launch_with_its_name(tmp_path: Path, ros_domain: int) -> None:
+def test_a_node_that_dies_ends_the_launch_with_its_name(tmp_path, ros_domain):
     process = full_run(tmp_path, *SMALL, 'max_frames:=60', domain=ros_domain)
     mapper = wait_for_node('mapper_node', process)
     os.kill(mapper, signal.SIGKILL)
@@ -96,9 +95,7 @@ def test_a_node_that_dies_ends_the_launch_with_its_name(tmp_path: Path, ros_doma
         ('mapper:=orcale', 'Did you mean "oracle"?'),
     ],
 )
-def test_what_does_not_exist_is_refused_with_the_choices(
-    argument: str, near: str, tmp_path: Path, ros_domain: int
-) -> None:
+def test_what_does_not_exist_is_refused_with_the_choices(argument, near, tmp_path, ros_domain):
     process = full_run(tmp_path, argument, domain=ros_domain)
     text = finished(process)
     assert process.returncode == 1, text
@@ -107,7 +104,7 @@ def test_what_does_not_exist_is_refused_with_the_choices(
     assert 'process started' not in text
 
 
-def wait_for_node(program: str, process: subprocess.Popen) -> int:
+def wait_for_node(program, process):
     """Return the pid of a node once the bridge is ready to publish."""
     lines = wait_for(process, 'frames from')
     [line] = [line for line in lines if f'[{program}-' in line and 'started with pid' in line]

@@ -1,8 +1,6 @@
 """The launch files for robots and bags under the real ros2 launch; skipped without launch."""
 
 import json
-import subprocess
-from pathlib import Path
 
 import pytest
 from support import SUPPORT
@@ -19,7 +17,7 @@ SMALL = ('goals:=2', 'frame_rate_hz:=2.0', 'image_width:=96', 'image_height:=64'
 
 
 @pytest.fixture(scope='module')
-def ground_truth(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ground_truth(tmp_path_factory):
     """The ground truth of the path that the bridge plans by itself with these arguments."""
     from osmabench_ros.base.progress import silent
     from osmabench_ros.runs.config import parse_config
@@ -40,9 +38,7 @@ def ground_truth(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope='module')
-def robot_run(
-    tmp_path_factory: pytest.TempPathFactory, ground_truth: Path
-) -> tuple[subprocess.Popen, Path, str]:
+def robot_run(tmp_path_factory, ground_truth):
     """A bridge and a stack of their own, and on_robot.launch.py beside them."""
     from osmabench_ros.bringup.spec.isolation import private_domain
 
@@ -66,7 +62,7 @@ def robot_run(
     return measuring, folder / 'out', text
 
 
-def test_a_stack_that_runs_already_is_recorded_and_scored(robot_run: tuple) -> None:
+def test_a_stack_that_runs_already_is_recorded_and_scored(robot_run):
     process, out, text = robot_run
     assert process.returncode == 0, text
     report = json.loads((out / 'report.json').read_text())
@@ -79,9 +75,7 @@ def test_a_stack_that_runs_already_is_recorded_and_scored(robot_run: tuple) -> N
     assert report['metrics'][0]['mapper'] == 'cloud'
 
 
-def test_a_bag_is_replayed_and_recorded_again(
-    robot_run: tuple, tmp_path: Path, ros_domain: int
-) -> None:
+def test_a_bag_is_replayed_and_recorded_again(robot_run, tmp_path, ros_domain):
     _, out, _ = robot_run
     recording = ros2_launch(
         'record.launch.py', f'out:={tmp_path / "again"}', domain=ros_domain, logs=tmp_path
@@ -101,8 +95,8 @@ def test_a_bag_is_replayed_and_recorded_again(
 
 
 def test_nodes_become_active_though_their_transition_events_are_lost(
-    robot_run: tuple, tmp_path: Path, ros_domain: int
-) -> None:
+    robot_run, tmp_path, ros_domain
+):
     """The event comes before its subscriber is discovered, now and then; here it never comes."""
     _, out, _ = robot_run
     playing = ros2_launch(
@@ -113,9 +107,7 @@ def test_nodes_become_active_though_their_transition_events_are_lost(
     assert playing.returncode == 0, text
 
 
-def test_a_sequence_is_played_through_the_topics(
-    robot_run: tuple, tmp_path: Path, ros_domain: int
-) -> None:
+def test_a_sequence_is_played_through_the_topics(robot_run, tmp_path, ros_domain):
     from osmabench_ros.sequences.layout import OSMA
     from osmabench_ros.sequences.recorded import open_sequence
     from osmabench_ros.sequences.writer import FolderWriter
@@ -135,14 +127,14 @@ def test_a_sequence_is_played_through_the_topics(
     assert playing.returncode == 0, said
 
 
-def counts(bag: Path) -> dict[str, int]:
+def counts(bag):
     from osmabench_ros.sequences.bags.bag import open_bag
 
     with open_bag(bag) as opened:
         return {item.topic: item.message_count for item in opened.connections}
 
 
-def test_a_wrong_number_is_named(tmp_path: Path, ros_domain: int) -> None:
+def test_a_wrong_number_is_named(tmp_path, ros_domain):
     process = ros2_launch(
         'bridge.launch.py', 'image_width:=wide', domain=ros_domain, logs=tmp_path
     )
@@ -152,9 +144,7 @@ def test_a_wrong_number_is_named(tmp_path: Path, ros_domain: int) -> None:
     assert "it is 'wide'" in text
 
 
-def test_a_stack_that_is_not_installed_is_told_with_the_remedy(
-    tmp_path: Path, ros_domain: int
-) -> None:
+def test_a_stack_that_is_not_installed_is_told_with_the_remedy(tmp_path, ros_domain):
     process = ros2_launch(
         'stack.launch.py',
         'stack:=khronos',

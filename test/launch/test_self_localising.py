@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,7 +26,7 @@ SUITES = ('osma_segmentation', 'map_geometry')
 Figures = Mapping[tuple[str, ...], float | None]
 
 
-def figures(report: Path) -> Figures:
+def figures(report):
     """Return the figures of the map in a report of a run, a matrix or a bag."""
     made = json.loads(report.read_text())
     records = made['metrics'] if 'metrics' in made else made['runs'][0]['metrics']
@@ -38,7 +37,7 @@ def figures(report: Path) -> Figures:
     }
 
 
-def osmabench(*words: str, cwd: Path) -> str:
+def osmabench(*words, cwd):
     done = subprocess.run(
         [sys.executable, '-m', 'osmabench_ros.cli', *words],
         cwd=cwd, capture_output=True, text=True, timeout=280,
@@ -48,7 +47,7 @@ def osmabench(*words: str, cwd: Path) -> str:
 
 
 @pytest.fixture(scope='module')
-def stack_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stack_file(tmp_path_factory):
     file = tmp_path_factory.mktemp('stack') / 'slam.yaml'
     stack = {
         'name': 'slam',
@@ -64,7 +63,7 @@ def stack_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope='module')
-def run(tmp_path_factory: pytest.TempPathFactory, stack_file: Path) -> Path:
+def run(tmp_path_factory, stack_file):
     """The folder of `osmabench run`, of the drive that full_run makes of the same words."""
     folder = tmp_path_factory.mktemp('run')
     config: dict[str, Any] = {
@@ -83,15 +82,13 @@ def run(tmp_path_factory: pytest.TempPathFactory, stack_file: Path) -> Path:
 
 
 @pytest.fixture(scope='module')
-def shared(run: Path) -> Path:
+def shared(run):
     """Path and ground truth of that drive."""
     return next((run / 'shared').iterdir())
 
 
 @pytest.fixture(scope='module')
-def robot(
-    tmp_path_factory: pytest.TempPathFactory, shared: Path, stack_file: Path
-) -> tuple[subprocess.Popen[str], Path, str]:
+def robot(tmp_path_factory, shared, stack_file):
     """What on_robot left and said beside a bridge and a stack that know nothing of it."""
     from osmabench_ros.bringup.spec.isolation import private_domain
 
@@ -121,16 +118,14 @@ def robot(
     return measuring, folder / 'out', text
 
 
-def test_the_stack_is_scored_where_it_drove(run: Path) -> None:
+def test_the_stack_is_scored_where_it_drove(run):
     known = figures(run / 'report.json')
     # Its labels are ours, and its map begins at the first pose, which is not the world.
     assert known['osma_segmentation', 'strict', 'accuracy', ''] > 0.95
     assert known['map_geometry', '', 'coverage', ''] > 0.1
 
 
-def test_full_run_gives_the_same_figures(
-    run: Path, stack_file: Path, tmp_path: Path, ros_domain: int
-) -> None:
+def test_full_run_gives_the_same_figures(run, stack_file, tmp_path, ros_domain):
     undeclared = {**yaml.safe_load(stack_file.read_text()), 'transforms': []}
     own_file = tmp_path / 'slam.yaml'
     own_file.write_text(yaml.safe_dump(undeclared))
@@ -145,7 +140,7 @@ def test_full_run_gives_the_same_figures(
     assert figures(report) == figures(run / 'report.json')
 
 
-def test_on_robot_gives_the_same_figures_and_says_them(run: Path, robot: tuple) -> None:
+def test_on_robot_gives_the_same_figures_and_says_them(run, robot):
     process, out, text = robot
     assert process.returncode == 0, text
     assert figures(out / 'report.json') == figures(run / 'report.json')
@@ -156,9 +151,7 @@ def test_on_robot_gives_the_same_figures_and_says_them(run: Path, robot: tuple) 
     assert (out / 'report.html').stat().st_size > 0
 
 
-def test_the_bags_hold_what_the_stack_published(
-    run: Path, robot: tuple, shared: Path, tmp_path: Path
-) -> None:
+def test_the_bags_hold_what_the_stack_published(run, robot, shared, tmp_path):
     for name, bag in (('robot', robot[1] / 'bag'), ('run', next(run.glob('*/bag')))):
         for topic in (MAP_TOPIC, ''):
             out = tmp_path / f'{name}{topic.replace("/", "_")}'
@@ -182,9 +175,7 @@ rclpy.spin(node)
 """
 
 
-def test_on_robot_says_while_the_robot_drives_that_its_map_is_nowhere(
-    tmp_path: Path, ros_domain: int
-) -> None:
+def test_on_robot_says_while_the_robot_drives_that_its_map_is_nowhere(tmp_path, ros_domain):
     measuring = ros2_launch(
         'on_robot.launch.py', f'out:={tmp_path / "out"}', 'map_topic:=/cloud', 'record:=false',
         domain=ros_domain, logs=tmp_path,

@@ -1,8 +1,6 @@
 """view.launch.py under the real ros2 launch; skipped where launch is not installed."""
 
 import shutil
-from pathlib import Path
-from typing import Any
 
 import pytest
 from support.ros2_launch import finished, interrupted, ros2_launch
@@ -15,9 +13,7 @@ pytest.importorskip(
 pytestmark = [pytest.mark.ros, pytest.mark.slow, pytest.mark.timeout(120)]
 
 
-def test_a_map_on_disk_is_shown_until_ctrl_c(
-    tmp_path: Path, ros_domain: int, ros_context: Any
-) -> None:
+def test_a_map_on_disk_is_shown_until_ctrl_c(tmp_path, ros_domain, ros_context):
     from nodes.test_map_viewer_node import semantic_map, truth
     from rclpy.executors import SingleThreadedExecutor
     from rclpy.node import Node
@@ -51,7 +47,7 @@ def test_a_map_on_disk_is_shown_until_ctrl_c(
     assert process.returncode == 0, text
 
 
-def test_without_rviz2_the_package_is_named(tmp_path: Path, ros_domain: int) -> None:
+def test_without_rviz2_the_package_is_named(tmp_path, ros_domain):
     if shutil.which('rviz2'):
         pytest.skip('rviz2 is installed')
     process = ros2_launch('view.launch.py', domain=ros_domain, logs=tmp_path)

@@ -26,7 +26,7 @@ from osmabench_ros.geometry.pose import Similarity
 from osmabench_ros.geometry.stamped_trajectory import format_tum, read_tum
 
 
-def rtabmap(sequence: Path, output: Path) -> None:
+def rtabmap(sequence, output):
     """Find all poses but the last, without error, from the first one on; then begin a new map."""
     calibration = (sequence / 'rtabmap_calib.yaml').read_text().removeprefix('%YAML:1.0\n---\n')
     sys.stdout.write(f'calibration {json.dumps(yaml.safe_load(calibration))}\n')
@@ -40,7 +40,7 @@ def rtabmap(sequence: Path, output: Path) -> None:
     (output / 'rtabmap_camera_poses.txt').write_text(format_tum(found))
 
 
-def main() -> None:
+def main():
     method, sequence, output = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     if method == 'rtabmap':
         rtabmap(sequence, output)

@@ -1,7 +1,6 @@
 """The script that puts the scene's masks where BeyondBareQueries' networks would be."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,7 +49,7 @@ def main(args):
 """
 
 
-def test_masks_and_features_are_those_of_the_frames_that_bbq_reads(tmp_path: Path) -> None:
+def test_masks_and_features_are_those_of_the_frames_that_bbq_reads(tmp_path):
     (tmp_path / 'bbq').mkdir()
     (tmp_path / 'bbq' / '__init__.py').touch()
     (tmp_path / 'main.py').write_text(MAIN)
@@ -77,7 +76,7 @@ print(json.dumps([common.tolist(), iou.tolist(), same is None or same.device.typ
 
 
 @pytest.mark.full
-def test_boxes_overlap_as_much_as_geometry_says(tmp_path: Path) -> None:
+def test_boxes_overlap_as_much_as_geometry_says(tmp_path):
     (tmp_path / 'stand_ins.py').write_text(load_method('bbq_true_masks').files['stand_ins.py'])
     (tmp_path / 'overlaps.py').write_text(OVERLAPS)
     done = run_python('overlaps.py', cwd=tmp_path, check=True)

@@ -1,7 +1,5 @@
 """The script that puts the scene's masks where the networks of HOV-SG would be."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from support.libraries import needs
@@ -55,7 +53,7 @@ torch.save(torch.stack(features), os.path.join(output, 'replica', 'mask_feats.pt
 
 
 @pytest.mark.full
-def test_masks_and_features_are_those_of_the_frames_that_hovsg_reads(tmp_path: Path) -> None:
+def test_masks_and_features_are_those_of_the_frames_that_hovsg_reads(tmp_path):
     (tmp_path / 'application').mkdir()
     (tmp_path / 'application' / 'semantic_segmentation.py').write_text(PROGRAM)
     (tmp_path / 'hovsg' / 'utils').mkdir(parents=True)

@@ -10,7 +10,7 @@ FEW_OBJECTS = [replace(frame, instance=frame.instance % 12) for frame in FRAMES]
 
 
 @pytest.mark.parametrize('name', ['oracle', 'noisy_oracle', 'appearance'])
-def test_looking_at_the_map_meanwhile_does_not_change_it(name: str) -> None:
+def test_looking_at_the_map_meanwhile_does_not_change_it(name):
     maps = []
     for look in (False, True):
         mapper = make_mapper(name, label_set=LABELS, seed=3, options={})

@@ -6,7 +6,7 @@ learning = benchmark_script('learn_prototypes')
 
 
 @pytest.mark.full
-def test_discrete_actions_are_the_same_steps_at_any_frame_rate() -> None:
+def test_discrete_actions_are_the_same_steps_at_any_frame_rate():
     for rate_hz in (1.0, 2.5):
         setup = learning.TrainingSetup(goals=1, frame_rate_hz=rate_hz, max_frames=20)
         trajectory = learning.ApartmentSequence(3, setup).trajectory('compat_baseline')

@@ -1,7 +1,5 @@
 """The stacks in config/methods/live, and the errors of wrong files."""
 
-from pathlib import Path
-
 import pytest
 import yaml
 
@@ -39,13 +37,13 @@ MINIMAL = {
 }
 
 
-def written(path: Path, **changes: object) -> str:
+def written(path, **changes):
     path.write_text(yaml.safe_dump({**MINIMAL, **changes}))
     return str(path)
 
 
 @pytest.mark.parametrize('name', live_method_names())
-def test_each_bundled_stack_needs_nothing_but_what_it_says(name: str) -> None:
+def test_each_bundled_stack_needs_nothing_but_what_it_says(name):
     method = load_live_method(name)
     assert method.name == name
     filled = method.filled({**VALUES, **dict.fromkeys(method.variables, '/somewhere')})
@@ -55,29 +53,29 @@ def test_each_bundled_stack_needs_nothing_but_what_it_says(name: str) -> None:
     assert VALUES['depth'] in text
 
 
-def test_the_issue_names_these_stacks() -> None:
+def test_the_issue_names_these_stacks():
     assert {'rtabmap', 'hydra', 'khronos', 'dualmap', 'nvblox'} <= set(live_method_names())
 
 
-def test_files_that_are_written_for_a_stack_are_yaml_of_its_own() -> None:
+def test_files_that_are_written_for_a_stack_are_yaml_of_its_own():
     method = load_live_method('dualmap').filled({**VALUES, 'python': 'python3', 'root': '/dm'})
     topics = yaml.safe_load(method.files['topics.yaml'])
     assert topics['ros_topics']['rgb'] == VALUES['color']
     assert topics['extrinsics'][3] == [0, 0, 0, 1]
 
 
-def test_a_map_in_a_file_names_an_importer_that_exists() -> None:
+def test_a_map_in_a_file_names_an_importer_that_exists():
     method = load_live_method('nvblox')
     assert method.map.importer in list_importers()
     assert method.finish.request['file_path'] == method.map.path
 
 
-def test_an_unset_variable_is_named_with_its_meaning() -> None:
+def test_an_unset_variable_is_named_with_its_meaning():
     with pytest.raises(ConfigError, match='needs the variable "python": Python interpreter'):
         load_live_method('dualmap').filled(VALUES)
 
 
-def test_an_unknown_placeholder_is_named(tmp_path: Path) -> None:
+def test_an_unknown_placeholder_is_named(tmp_path):
     path = written(tmp_path / 'x.yaml', program={'command': ['mine', '${colour}']})
     with pytest.raises(ConfigError, match=r'\$\{colour\} is unknown'):
         load_live_method(path).filled(VALUES)
@@ -93,19 +91,19 @@ def test_an_unknown_placeholder_is_named(tmp_path: Path) -> None:
         ({'program': {'command': []}}, 'program.command'),
     ],
 )
-def test_a_wrong_file_is_named_with_the_fault(tmp_path: Path, changes: dict, message: str) -> None:
+def test_a_wrong_file_is_named_with_the_fault(tmp_path, changes, message):
     path = written(tmp_path / 'wrong.yaml', **changes)
     with pytest.raises(ConfigError, match=message) as caught:
         load_live_method(path)
     assert 'wrong.yaml' in str(caught.value)
 
 
-def test_an_unknown_stack_gets_a_suggestion() -> None:
+def test_an_unknown_stack_gets_a_suggestion():
     with pytest.raises(ConfigError, match='rtabmap'):
         load_live_method('rtabmapp')
 
 
-def test_hydra_learns_our_classes() -> None:
+def test_hydra_learns_our_classes():
     classes = (LabelClass(0, 'floor', True), LabelClass(1, 'sofa'), LabelClass(4, 'wall', True))
     space = yaml.safe_load(hydra_label_space(LabelSet('home', classes)))
     assert space['total_semantic_labels'] == 5

@@ -20,7 +20,6 @@ from osmabench_ros.mappers.open_vocabulary.mapper import map_of_objects
 from osmabench_ros.mappers.oracle import OracleMapper
 from osmabench_ros.maps.semantic_map import FeatureSpace, MapHeader, Provenance
 from osmabench_ros.semantics.scene_graph import NodeKind
-from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.instances import InstancesSuite
 from osmabench_ros.suites.suite import SuiteContext
 
@@ -31,7 +30,7 @@ TEXT = BASIS[: len(LABELS.classes)]
 """A direction for each class; those of different classes are perpendicular."""
 
 
-def furnished_room() -> tuple[Box, ...]:
+def furnished_room():
     """The room with cups in a row on the table, and a second sofa and shelves side by side."""
     cups = [
         Box((1.1 + 0.15 * i, y, 0.7), (1.2 + 0.15 * i, y + 0.1, 0.82), 'cup', (30 * i, 90, 60))
@@ -55,11 +54,11 @@ def frames(room):
 
 
 @pytest.fixture(scope='module')
-def truth(room, frames) -> GroundTruth:
+def truth(room, frames):
     return box_room.ground_truth(frames, room, box_room.visible_cloud(frames[::4]))
 
 
-def found_in(frame, rng, missing=0.0, split=0.0) -> Detections:
+def found_in(frame, rng, missing=0.0, split=0.0):
     """The masks of a frame with noisy features; some are missing, some in two halves."""
     masks, rows = [], []
     for number in np.setdiff1d(frame.instance, [0]):

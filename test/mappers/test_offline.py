@@ -19,7 +19,6 @@ from osmabench_ros.mappers.mapper import MapperFactory
 from osmabench_ros.mappers.offline import OfflineMapper
 from osmabench_ros.mappers.offline_method import (
     Limits,
-    OfflineMethod,
     filled,
     load_method,
     run_limited,
@@ -34,19 +33,19 @@ LIMITS = Limits(60.0, 4 << 30)
 STAND_IN = Path(__file__).with_name('stand_in_method.py')
 
 
-def frame(index: int) -> Frame:
+def frame(index):
     color, depth_m = np.zeros((48, 64, 3), np.uint8), np.ones((48, 64), np.float32)
     return Frame(index, index * 40_000_000, Pose.from_yaw(0.1 * index), CAMERA, color, depth_m)
 
 
-def stand_in(name: str, output: str, *configurations: str) -> OfflineMethod:
+def stand_in(name, output, *configurations):
     """Return a method of config/methods with a command that runs the program next to this file."""
     command = (sys.executable, str(STAND_IN), name, '${sequence}', output, *configurations)
     update = {'commands': (command,), 'variables': {}, 'directory': '${work}'}
     return load_method(name).model_copy(update=update)
 
 
-def adapter(method: OfflineMethod, work: Path, **limits: float) -> OfflineMapper:
+def adapter(method, work, **limits):
     file = work.with_suffix('.yaml')
     file.write_text(yaml.safe_dump(method.model_dump(mode='json')))
     options = {'method': str(file), 'work': str(work), 'scene': 'apt_0', 'condition': 'baseline'}
@@ -121,11 +120,11 @@ def test_a_variable_may_stand_in_the_environment(tmp_path, monkeypatch):
         variables_of(load_method('hovsg'), {'root': '/here'})
 
 
-def python(code: str) -> tuple[str, ...]:
+def python(code):
     return (sys.executable, '-c', code)
 
 
-def failing(tmp_path: Path, *commands: tuple[str, ...], **limits: float) -> OfflineMapper:
+def failing(tmp_path, *commands, **limits):
     method = stand_in('bbq', '${output}').model_copy(update={'commands': commands})
     mapper = adapter(method, tmp_path / 'work', **limits)
     mapper.integrate(frame(0))
@@ -157,7 +156,7 @@ def test_a_program_that_does_not_exist_is_named(tmp_path):
         failing(tmp_path, ('/no/such/program',)).semantic_map(final=True)
 
 
-def children_of(log: Path) -> list[int]:
+def children_of(log):
     return [int(line) for line in log.read_text().splitlines() if line.isdigit()]
 
 

@@ -9,17 +9,16 @@ from support.world import box_room
 from support.world.frames import map_frames
 
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.geometry.frame import Frame, Intrinsics
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.open3d_slam import Open3dSlamMapper, hold_of
-from osmabench_ros.maps.semantic_map import SemanticMap
 
 pytestmark = needs('open3d')
 
 CAMERA = Intrinsics.from_hfov(160, 120, np.radians(80))
 
 
-def drive(count: int) -> list[Frame]:
+def drive(count):
     """Return frames of a camera that drives 6 cm and turns by about 2 degrees a frame."""
     frames = []
     for index in range(count):
@@ -30,16 +29,16 @@ def drive(count: int) -> list[Frame]:
 
 
 @pytest.fixture(scope='module')
-def frames() -> list[Frame]:
+def frames():
     return drive(20)
 
 
-def mapped(frames: list[Frame], **options: float) -> SemanticMap:
+def mapped(frames, **options):
     mapper = Open3dSlamMapper(label_set=box_room.LABELS, seed=0, options=options)
     return map_frames(mapper, frames)
 
 
-def errors_m(found: SemanticMap, frames: list[Frame]) -> np.ndarray:
+def errors_m(found, frames):
     assert found.trajectory is not None
     assert found.trajectory.stamps_ns.tolist() == [frame.stamp_ns for frame in frames]
     true = [frame.camera_pose.translation for frame in frames]

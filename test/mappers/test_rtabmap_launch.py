@@ -8,7 +8,7 @@ from osmabench_ros.mappers.live_method import load_live_method
 UPSTREAM = Path(__file__).resolve().parents[1] / 'data' / 'upstream' / 'rtabmap_launch.json'
 
 
-def test_the_live_file_gives_arguments_that_the_launch_file_declares() -> None:
+def test_the_live_file_gives_arguments_that_the_launch_file_declares():
     upstream = json.loads(UPSTREAM.read_text())
     method = load_live_method('rtabmap')
     assert method.launch is not None

@@ -5,25 +5,22 @@ import gzip
 import json
 import pickle
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from support.world.masks import LABELS, furnished
 
 from osmabench_ros.errors import ConfigError, RunError
-from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.mappers.mapper import knows_ground_truth, make_mapper
 from osmabench_ros.mappers.offline import ConceptGraphsDetections, PatchFeatures
 from osmabench_ros.mappers.offline_method import load_method
 from osmabench_ros.maps.importer import ImportOptions
 from osmabench_ros.maps.importers.assembly import MapBuilder
 from osmabench_ros.maps.importers.conceptgraphs import METHOD
-from osmabench_ros.maps.semantic_map import FeatureSpace
 from osmabench_ros.semantics.labels import UNLABELLED
 
 
-def detections(tmp_path: Path, frame: Frame) -> dict:
+def detections(tmp_path, frame):
     ConceptGraphsDetections(tmp_path, LABELS, 3).write(frame, 7)
     with gzip.open(tmp_path / 'gsa_detections_true_masks' / 'frame000007.pkl.gz') as file:
         return pickle.load(file)
@@ -71,7 +68,7 @@ def test_features_resemble_those_of_another_view_more_than_those_of_another_thin
     encoder, whole = PatchFeatures(1), np.ones((48, 48), bool)
     rng = np.random.default_rng(4)
 
-    def texture(mean: float) -> np.ndarray:
+    def texture(mean):
         rows = np.sin(np.arange(48) / 3)[:, None, None] * 25
         return np.clip(mean + rows + rng.normal(0, 4, (48, 48, 3)), 0, 255).astype(np.uint8)
 
@@ -88,7 +85,7 @@ def test_features_resemble_those_of_another_view_more_than_those_of_another_thin
     assert encoder.of(both, half) @ encoder.of(changed, half) > 0.95
 
 
-def options(tmp_path: Path, method: str) -> dict:
+def options(tmp_path, method):
     return {
         'method': method,
         'work': str(tmp_path / 'work'),
@@ -126,7 +123,7 @@ def test_the_detections_lie_beside_the_frames_before_the_method_runs(tmp_path):
     assert (sequence / f'gsa_classes_{_variant()}.json').is_file()
 
 
-def spaces(options: ImportOptions, features: dict) -> list[FeatureSpace]:
+def spaces(options, features):
     builder = MapBuilder(METHOD, options)
     for name, vectors in features.items():
         builder.add_space(name, vectors)
@@ -147,7 +144,7 @@ def test_features_of_a_random_encoder_are_never_compared_with_text():
     assert usual.model == 'ViT-H-14'
 
 
-def _variant() -> str:
+def _variant():
     """Return the name of the detector that the method's file gives to ConceptGraphs."""
     [command] = load_method('conceptgraphs_true_masks').commands
     [named] = [word for word in command if word.startswith('gsa_variant=')]

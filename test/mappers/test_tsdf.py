@@ -11,13 +11,12 @@ from support.world.frames import map_frames
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.tsdf import TsdfMapper
-from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import pack_map
 
 pytestmark = needs('open3d')
 
 
-def mapped(frames, times=1, **options) -> SemanticMap:
+def mapped(frames, times=1, **options):
     mapper = TsdfMapper(label_set=box_room.LABELS, seed=0, options=options)
     return map_frames(mapper, [*frames] * times)
 

@@ -48,11 +48,11 @@ def no_hub(monkeypatch):
     monkeypatch.setattr('huggingface_hub.constants.HF_HUB_OFFLINE', True)
 
 
-def source(folder: str) -> NetworkSource:
+def source(folder):
     return NetworkSource(name=folder)
 
 
-def runtime(**options) -> Runtime:
+def runtime(**options):
     return Runtime(DeviceOptions(device='cpu', **options))
 
 

@@ -1,5 +1,4 @@
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,13 +19,13 @@ LABELS = LabelSet.from_names('own', ['cup', 'mug', 'table', 'wall'], first_id=10
 TEXT = np.random.default_rng(5).normal(size=(4, 5)).astype(np.float32)
 
 
-def cosines(vectors: np.ndarray, text: np.ndarray) -> np.ndarray:
+def cosines(vectors, text):
     """Return cosines by SciPy, the other way."""
     distance = pytest.importorskip('scipy.spatial.distance')
     return 1 - distance.cdist(vectors.astype(float), text.astype(float), 'cosine')
 
 
-def test_nodes_and_points_get_the_class_of_highest_cosine() -> None:
+def test_nodes_and_points_get_the_class_of_highest_cosine():
     source = sample_map()
     made = label_by_features(source, TEXT, LABELS)
     similarity = cosines(source.feature_spaces['clip'].vectors, TEXT)
@@ -45,12 +44,12 @@ def test_nodes_and_points_get_the_class_of_highest_cosine() -> None:
     assert made.label_set is LABELS
 
 
-def test_what_has_no_feature_keeps_its_name_with_the_new_class_id() -> None:
+def test_what_has_no_feature_keeps_its_name_with_the_new_class_id():
     cup = label_by_features(sample_map(), TEXT, LABELS).graph.by_id[7]
     assert [(label.name, label.class_id) for label in cup.labels] == [('cup', 10)]
 
 
-def test_points_without_features_take_the_label_of_their_node() -> None:
+def test_points_without_features_take_the_label_of_their_node():
     source = sample_map()
     dense = dataclasses.replace(source.dense, feature_rows=None, feature_space='')
     made = label_by_features(dataclasses.replace(source, dense=dense), TEXT, LABELS)
@@ -58,7 +57,7 @@ def test_points_without_features_take_the_label_of_their_node() -> None:
     assert made.dense.labels.tolist() == [10, table, UNLABELLED] * 2
 
 
-def test_points_never_seen_stay_unlabelled(tmp_path: Path) -> None:
+def test_points_never_seen_stay_unlabelled(tmp_path):
     features = write_openscene(tmp_path)
     source = import_map('openscene', tmp_path)
     text = np.random.default_rng(1).normal(size=(4, 768))
@@ -69,7 +68,7 @@ def test_points_never_seen_stay_unlabelled(tmp_path: Path) -> None:
     assert set(made.dense.labels[~seen].tolist()) == {UNLABELLED}
 
 
-def test_a_labelled_map_is_sound(tmp_path: Path) -> None:
+def test_a_labelled_map_is_sound(tmp_path):
     made = label_by_features(sample_map(), TEXT, LABELS)
     write_map(made, tmp_path / 'map')
     again = read_map(tmp_path / 'map')
@@ -77,7 +76,7 @@ def test_a_labelled_map_is_sound(tmp_path: Path) -> None:
     assert len(again.graph.by_id[4].labels) == len(LABELS.classes)
 
 
-def test_templates_are_normalised_averaged_and_normalised() -> None:
+def test_templates_are_normalised_averaged_and_normalised():
     features = np.random.default_rng(2).normal(size=(3, 4, 5)) * [[[1]], [[10]], [[100]]]
     expected = []
     for i in range(4):
@@ -87,7 +86,7 @@ def test_templates_are_normalised_averaged_and_normalised() -> None:
 
 
 @pytest.mark.parametrize('shape', [(4, 5), (3, 4, 5)])
-def test_text_features_are_read_from_a_file(tmp_path: Path, shape: tuple[int, ...]) -> None:
+def test_text_features_are_read_from_a_file(tmp_path, shape):
     features = np.random.default_rng(3).normal(size=shape)
     np.save(tmp_path / 'text.npy', features)
     read = read_text_features(tmp_path / 'text.npy', LABELS)
@@ -95,7 +94,7 @@ def test_text_features_are_read_from_a_file(tmp_path: Path, shape: tuple[int, ..
     np.testing.assert_allclose(np.linalg.norm(read, axis=1), 1, rtol=1e-6)
 
 
-def test_text_features_of_other_classes_are_refused(tmp_path: Path) -> None:
+def test_text_features_of_other_classes_are_refused(tmp_path):
     np.save(tmp_path / 'text.npy', np.ones((3, 5)))
     with pytest.raises(MapError, match=r'text\.npy is \(3, 5\); label set "own" has 4 classes'):
         read_text_features(tmp_path / 'text.npy', LABELS)
@@ -110,12 +109,12 @@ def test_text_features_of_other_classes_are_refused(tmp_path: Path) -> None:
         (TEXT, 'dino', 'no feature space "dino"'),
     ],
 )
-def test_text_that_does_not_fit_is_refused(text: np.ndarray, space: str, message: str) -> None:
+def test_text_that_does_not_fit_is_refused(text, space, message):
     with pytest.raises(MapError, match=message):
         label_by_features(sample_map(), text, LABELS, space=space)
 
 
-def test_a_map_without_comparable_features_says_so(tmp_path: Path) -> None:
+def test_a_map_without_comparable_features_says_so(tmp_path):
     write_bbq(tmp_path)
     raw = import_map('bbq', tmp_path)
     with pytest.raises(MapError, match='map of bbq has no features that text can be compared'):

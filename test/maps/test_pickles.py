@@ -10,9 +10,6 @@ import pickle
 import typing
 import uuid
 import zipfile
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,19 +25,19 @@ torch = pytest.importorskip('torch')
 class Calls:
     """Pickles as a call of any function with any arguments."""
 
-    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+    def __init__(self, function, *arguments):
         self.call = function, arguments
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self):
         return self.call
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / 'map.pkl'
 
 
-def loads(path: Path, data: bytes) -> Any:
+def loads(path, data):
     """Read a pickle in this process; `load_pickle` does so in the fence."""
     path.write_bytes(data)
     return read_pickle(path, drop_masks=False)

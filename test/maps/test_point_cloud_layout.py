@@ -21,7 +21,7 @@ SIZES = {'width': 3, 'height': 2, 'point_step': 24, 'row_step': 72, 'is_bigendia
 X = PointFieldLayout('x', 0, 7)
 
 
-def test_a_point_is_laid_out_as_pcl_expects_it() -> None:
+def test_a_point_is_laid_out_as_pcl_expects_it():
     dense = DenseMap(
         np.array([[1.0, 2.0, 3.0]], np.float32),
         np.array([[17, 34, 51]], np.uint8),
@@ -37,7 +37,7 @@ def test_a_point_is_laid_out_as_pcl_expects_it() -> None:
     ]  # fmt: skip
 
 
-def test_a_map_survives_the_message_without_points_that_are_not_finite() -> None:
+def test_a_map_survives_the_message_without_points_that_are_not_finite():
     given = sample_map().dense
     records = make_records(given)
     records['y'][1] = np.nan
@@ -49,14 +49,14 @@ def test_a_map_survives_the_message_without_points_that_are_not_finite() -> None
         np.testing.assert_array_equal(getattr(dense, part), expected)
 
 
-def test_parts_that_a_map_lacks_are_not_fields() -> None:
+def test_parts_that_a_map_lacks_are_not_fields():
     records = make_records(dataclasses.replace(sample_map().dense, colors=None, labels=None))
     assert [field.name for field in list_fields(records)] == ['x', 'y', 'z', 'instance']
     dense, _ = convert_records(records)
     assert (dense.colors, dense.labels) == (None, None)
 
 
-def test_padding_byte_order_and_other_fields_are_handled() -> None:
+def test_padding_byte_order_and_other_fields_are_handled():
     point = struct.pack('>ddd4xfB3xh2x', 1, 2, 3, 0.5, 9, -1)
     row = point + point + b'padding!'
     fields = [
@@ -87,7 +87,7 @@ def test_padding_byte_order_and_other_fields_are_handled() -> None:
         ({'fields': [X]}, r'x, y, z are needed, there are \[.x.\]'),
     ],
 )
-def test_layouts_that_do_not_fit_are_refused(changes: dict, message: str) -> None:
+def test_layouts_that_do_not_fit_are_refused(changes, message):
     records = make_records(sample_map().dense)
     form = {'data': records.tobytes(), 'fields': list_fields(records), **SIZES, **changes}
     with pytest.raises(ContractError, match=message):

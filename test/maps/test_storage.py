@@ -34,7 +34,7 @@ open3d = Lazy('open3d')
 BARE = MapHeader(Provenance('bare'))
 
 
-def assert_equal(one: Any, other: Any) -> None:
+def assert_equal(one, other):
     """Compare maps, part by part."""
     if dataclasses.is_dataclass(one):
         assert type(one) is type(other)
@@ -56,12 +56,12 @@ def assert_equal(one: Any, other: Any) -> None:
         assert one == other
 
 
-def contents(directory: Path) -> dict[str, bytes]:
+def contents(directory):
     files = (path for path in sorted(directory.rglob('*')) if path.is_file())
     return {str(path.relative_to(directory)): path.read_bytes() for path in files}
 
 
-def without(*parts: str) -> SemanticMap:
+def without(*parts):
     whole = sample_map()
     dense = dataclasses.replace(whole.dense, **dict.fromkeys(parts))
     return dataclasses.replace(whole, dense=dense)
@@ -79,7 +79,7 @@ MAPS = {
 
 
 @pytest.mark.parametrize('name', MAPS)
-def test_a_map_survives_and_an_absent_part_stays_absent(tmp_path: Path, name: str) -> None:
+def test_a_map_survives_and_an_absent_part_stays_absent(tmp_path, name):
     write_map(MAPS[name], tmp_path / 'deep' / 'map')
     again = read_map(tmp_path / 'deep' / 'map')
     assert_equal(again, MAPS[name])
@@ -90,7 +90,7 @@ def test_a_map_survives_and_an_absent_part_stays_absent(tmp_path: Path, name: st
 
 
 @needs('open3d')
-def test_open3d_reads_the_cloud_with_its_labels(tmp_path: Path) -> None:
+def test_open3d_reads_the_cloud_with_its_labels(tmp_path):
     write_map(sample_map(), tmp_path / 'map')
     path, dense = str(tmp_path / 'map' / 'cloud.ply'), sample_map().dense
     cloud = open3d.io.read_point_cloud(path)
@@ -101,7 +101,7 @@ def test_open3d_reads_the_cloud_with_its_labels(tmp_path: Path) -> None:
     np.testing.assert_array_equal(tensors['instance'].numpy().ravel(), dense.instances)
 
 
-def test_an_existing_directory_is_not_overwritten(tmp_path: Path) -> None:
+def test_an_existing_directory_is_not_overwritten(tmp_path):
     write_map(sample_map(), tmp_path / 'map')
     before = contents(tmp_path / 'map')
     with pytest.raises(RunError, match='exists'):
@@ -109,7 +109,7 @@ def test_an_existing_directory_is_not_overwritten(tmp_path: Path) -> None:
     assert contents(tmp_path / 'map') == before
 
 
-def bad_point() -> SemanticMap:
+def bad_point():
     whole = sample_map()
     whole.dense.points[2, 1] = np.nan
     return whole
@@ -125,22 +125,22 @@ def bad_point() -> SemanticMap:
         (SemanticMap(BARE, dense=DenseMap(np.zeros((2, 4)))), r'dense\.points has shape \(2, 4\)'),
     ],
 )
-def test_a_wrong_map_is_not_written(tmp_path: Path, bad: SemanticMap, message: str) -> None:
+def test_a_wrong_map_is_not_written(tmp_path, bad, message):
     with pytest.raises(MapError, match=message):
         write_map(bad, tmp_path / 'map')
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> Path:
+def directory(tmp_path):
     write_map(sample_map(), tmp_path / 'map')
     return tmp_path / 'map'
 
 
-def put(*path: Any) -> Callable[[Path], None]:
+def put(*path):
     """Return a change of map.json that puts the last argument at the path of the others."""
 
-    def change(directory: Path) -> None:
+    def change(directory):
         document = json.loads((directory / 'map.json').read_text())
         at: Any = document
         for key in path[:-2]:
@@ -151,10 +151,10 @@ def put(*path: Any) -> Callable[[Path], None]:
     return change
 
 
-def point(name: str, value: float) -> Callable[[Path], None]:
+def point(name, value):
     """Return a change of a property of point 2."""
 
-    def change(directory: Path) -> None:
+    def change(directory):
         columns = read_ply(directory / 'cloud.ply')
         columns[name][2] = value
         with (directory / 'cloud.ply').open('wb') as stream:
@@ -163,15 +163,15 @@ def point(name: str, value: float) -> Callable[[Path], None]:
     return change
 
 
-def array(name: str, values: list[Any], dtype: Any = np.int32) -> Callable[[Path], None]:
+def array(name, values, dtype=np.int32):
     return lambda directory: np.save(directory / f'{name}.npy', np.array(values, dtype))
 
 
-def text(name: str, content: str) -> Callable[[Path], None]:
+def text(name, content):
     return lambda directory: (directory / name).write_text(content)
 
 
-def gone(name: str) -> Callable[[Path], None]:
+def gone(name):
     return lambda directory: (directory / name).unlink()
 
 
@@ -233,7 +233,7 @@ FAULTS: list[tuple[Callable[[Path], None], str]] = [
 
 
 @pytest.mark.parametrize('row', range(len(FAULTS)), ids=lambda row: FAULTS[row][1])
-def test_an_error_is_named_with_its_file_and_place(directory: Path, row: int) -> None:
+def test_an_error_is_named_with_its_file_and_place(directory, row):
     change, message = FAULTS[row]
     change(directory)
     found = [str(fault) for fault in check_directory(directory)]
@@ -242,7 +242,7 @@ def test_an_error_is_named_with_its_file_and_place(directory: Path, row: int) ->
         read_map(directory)
 
 
-def test_errors_are_listed_together_and_long_lists_of_rows_are_cut(directory: Path) -> None:
+def test_errors_are_listed_together_and_long_lists_of_rows_are_cut(directory):
     assert check_directory(directory) == []
     put('edges', 0, 'target', 5)(directory)
     put('dense', 'feature_space', '')(directory)
@@ -254,14 +254,14 @@ def test_errors_are_listed_together_and_long_lists_of_rows_are_cut(directory: Pa
     ]
 
 
-def test_ancestors_are_found_in_long_chains_and_circles(directory: Path) -> None:
+def test_ancestors_are_found_in_long_chains_and_circles(directory):
     put('edges', [])(directory)
     put('nodes', RING)(directory)
     own = [str(fault) for fault in check_directory(directory) if 'ancestor' in str(fault)]
     assert own == ['map.json: nodes[20000, 20001].parent: 20001: this node is its own ancestor']
 
 
-def test_the_schema_on_disk_takes_a_map_and_refuses_a_wrong_one(directory: Path) -> None:
+def test_the_schema_on_disk_takes_a_map_and_refuses_a_wrong_one(directory):
     schema = json.loads(config_path('schemas', 'semantic_map.schema.json').read_text())
     assert schema == json_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -272,7 +272,7 @@ def test_the_schema_on_disk_takes_a_map_and_refuses_a_wrong_one(directory: Path)
         jsonschema.validate(document, schema)
 
 
-def archived(*more: str, method: int = zipfile.ZIP_STORED) -> bytes:
+def archived(*more, method=zipfile.ZIP_STORED):
     """Return the sample's archive with empty members more."""
     target = io.BytesIO()
     with (
@@ -286,11 +286,11 @@ def archived(*more: str, method: int = zipfile.ZIP_STORED) -> bytes:
     return target.getvalue()
 
 
-def test_a_deflated_archive_is_taken() -> None:
+def test_a_deflated_archive_is_taken():
     assert_equal(unpack_map(archived(method=zipfile.ZIP_DEFLATED)), sample_map())
 
 
-def with_a_wrong_size() -> bytes:
+def with_a_wrong_size():
     data = archived(method=zipfile.ZIP_DEFLATED)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         size = archive.getinfo('map.json').file_size
@@ -311,6 +311,6 @@ def with_a_wrong_size() -> bytes:
         (with_a_wrong_size, r'not a readable zip archive: .*map\.json'),
     ],
 )  # fmt: skip
-def test_another_archive_is_refused(make: Callable[[], bytes], message: str) -> None:
+def test_another_archive_is_refused(make, message):
     with pytest.raises(MapError, match=f'the packed map .*{message}'):
         unpack_map(make())

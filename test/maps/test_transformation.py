@@ -19,7 +19,7 @@ UP = np.array([0, 0, 5.0])
 POINTS = np.array([[1, 0, 0], [3, 1, 1], [9, 9, 9]], np.float32)
 
 
-def small_map() -> SemanticMap:
+def small_map():
     oriented = OrientedBox(Pose.from_yaw(math.pi / 4, (2, 0.5, 0.5)), np.array([2.0, 1, 1]))
     nodes = (
         SceneNode(1, box=BOX),
@@ -31,7 +31,7 @@ def small_map() -> SemanticMap:
     return SemanticMap(MapHeader(Provenance('test'), 'map'), SceneGraph(nodes, (), 'map'), dense)
 
 
-def test_points_and_boxes_move() -> None:
+def test_points_and_boxes_move():
     moved = transform_map(small_map(), Similarity(Pose(np.eye(3), UP)), 'world')
     assert (moved.header.frame_id, moved.graph.frame_id) == ('world', 'world')
     np.testing.assert_array_equal(moved.dense.points, POINTS + UP)
@@ -41,7 +41,7 @@ def test_points_and_boxes_move() -> None:
     assert moved.graph.nodes[3].box is None
 
 
-def test_turned_boxes_are_drawn_anew() -> None:
+def test_turned_boxes_are_drawn_anew():
     turned = transform_map(small_map(), Similarity(Pose.from_yaw(-math.pi / 4)), 'world')
     plain, pointed, oriented, _ = turned.graph.nodes
     edge = 3 / math.sqrt(2)
@@ -52,7 +52,7 @@ def test_turned_boxes_are_drawn_anew() -> None:
     np.testing.assert_allclose(oriented.oriented_box.pose.rotation, np.eye(3), atol=1e-12)
 
 
-def test_a_scale_scales_everything() -> None:
+def test_a_scale_scales_everything():
     scaled = transform_map(small_map(), Similarity(Pose.identity(), 2.0), 'world')
     np.testing.assert_array_equal(scaled.dense.points, POINTS * 2)
     np.testing.assert_array_equal(scaled.graph.nodes[0].box.size, [4, 2, 2])

@@ -11,7 +11,7 @@ from osmabench_ros.metrics.comparison import compare_with_reference, nested_mean
 from osmabench_ros.metrics.statistics import jackknife_interval
 
 
-def test_scenes_are_aligned_by_name_and_inapplicable_ones_leave() -> None:
+def test_scenes_are_aligned_by_name_and_inapplicable_ones_leave():
     figures = {
         'baseline': {'a': 0.4, 'b': 0.6, 'c': 0.5, 'd': None},
         'camera': {'b': 0.3, 'a': 0.2, 'c': None, 'd': 0.9},
@@ -24,18 +24,18 @@ def test_scenes_are_aligned_by_name_and_inapplicable_ones_leave() -> None:
     assert math.isnan(found['camera'].adjusted_p)
 
 
-def test_a_figure_of_zero_is_a_figure() -> None:
+def test_a_figure_of_zero_is_a_figure():
     found = compare_with_reference({'x': {'a': 0.0, 'b': 1.0}, 'y': {'a': 0.5, 'b': 0.0}}, 'x')
     assert found['y'].paired.difference.value == pytest.approx(-0.25)
     assert found['y'].paired.difference.n == 2
 
 
-def test_a_missing_reference_is_named() -> None:
+def test_a_missing_reference_is_named():
     with pytest.raises(MetricError, match='Did you mean "baseline"'):
         compare_with_reference({'baseline': {}}, 'basline')
 
 
-def test_published_scenes_show_that_light_costs_quality() -> None:
+def test_published_scenes_show_that_light_costs_quality():
     figures = {}
     for condition in ('baseline', 'camera_lights', 'dynamic_lights', 'no_lights', 'velocity'):
         path = SEGMENTATION / f'conceptgraphs_replica_cad_{condition}.csv'
@@ -52,7 +52,7 @@ def test_published_scenes_show_that_light_costs_quality() -> None:
     assert (dynamic.n, dynamic.unit) == (22, 'scenes')
 
 
-def test_places_are_paired_from_inside_and_averaged_to_scenes() -> None:
+def test_places_are_paired_from_inside_and_averaged_to_scenes():
     before = {
         ('a', '1', '0'): 0.2, ('a', '1', '1'): 0.4, ('a', '2', '0'): 0.5,
         ('b', '1', '0'): 0.6, ('b', '1', '1'): 0.6,
@@ -77,14 +77,14 @@ def test_places_are_paired_from_inside_and_averaged_to_scenes() -> None:
         ([('a', '1', '1')], 'scenes', 1),
     ],
 )
-def test_the_units_are_the_outermost_that_differ(places: list, unit: str, n: int) -> None:
+def test_the_units_are_the_outermost_that_differ(places, unit, n):
     figures = {'x': dict.fromkeys(places, 0.5), 'y': dict.fromkeys(places, 0.4)}
     found = compare_with_reference(figures, 'x')['y'].paired
     assert (found.difference.unit, found.difference.n) == (unit, n)
     assert math.isnan(found.p_value) == (unit != 'scenes')
 
 
-def two_levels(rng: np.random.Generator, scenes: int) -> dict[tuple[str, ...], float]:
+def two_levels(rng, scenes):
     """Return changes of -0.05: 0.03 between scenes, 0.05 between two or four paths in each."""
     return {
         (str(scene), str(path)): shift + rng.normal(0, 0.05)
@@ -94,7 +94,7 @@ def two_levels(rng: np.random.Generator, scenes: int) -> dict[tuple[str, ...], f
 
 
 @pytest.mark.parametrize('scenes', [3, 5, 8, 22])
-def test_nested_intervals_cover_what_other_scenes_and_paths_would_give(scenes: int) -> None:
+def test_nested_intervals_cover_what_other_scenes_and_paths_would_give(scenes):
     rng = np.random.default_rng(scenes)
     nested = alone = 0
     for _ in range(600):
@@ -107,7 +107,7 @@ def test_nested_intervals_cover_what_other_scenes_and_paths_would_give(scenes: i
     assert alone < nested, 'paths are not independent scenes'
 
 
-def test_the_spread_is_that_of_resampling_scenes_with_their_paths() -> None:
+def test_the_spread_is_that_of_resampling_scenes_with_their_paths():
     rng = np.random.default_rng(0)
     changes = two_levels(rng, 22)
     means = np.array(list(nested_means(changes).values()))

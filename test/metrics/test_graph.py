@@ -29,7 +29,7 @@ from osmabench_ros.metrics.matching import (
 from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode, ScoredLabel
 
 
-def node(node_id: int, label: str, **parts: object) -> SceneNode:
+def node(node_id, label, **parts):
     return SceneNode(node_id, labels=(ScoredLabel(label),) if label else (), **parts)
 
 
@@ -138,7 +138,7 @@ def test_relations_are_compared_in_one_vocabulary_and_counted_once():
     assert named.triplet_recall == Share(1, 2)
 
 
-def many(edges: list[SceneEdge]) -> SceneGraph:
+def many(edges):
     return SceneGraph(tuple(node(i, 'thing') for i in range(1, 9)), tuple(edges))
 
 

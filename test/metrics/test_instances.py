@@ -101,7 +101,7 @@ def test_panoptic_quality_agrees_with_torchmetrics(seed):
         assert found.quality == pytest.approx(found.segmentation * found.recognition)
 
 
-def staircase(pieces: int) -> Overlaps:
+def staircase(pieces):
     true = np.repeat([1, 2], [150, 50])
     predicted = np.concatenate([np.repeat(np.arange(pieces) + 10, 150 // pieces), np.full(50, 2)])
     return overlaps_of_instances(true, predicted)
@@ -185,7 +185,7 @@ SCANNET_GOLDENS = [
 ]
 
 
-def random_masks(seed: int) -> tuple[Overlaps, np.ndarray]:
+def random_masks(seed):
     rng = np.random.default_rng(seed)
     masks, instances = 6, 4
     sizes, true = rng.integers(20, 40, masks), rng.integers(20, 40, instances)

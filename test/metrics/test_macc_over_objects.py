@@ -7,7 +7,7 @@ from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.comparison import macc_over_objects
 
 
-def test_the_value_is_macc_and_the_interval_is_over_objects() -> None:
+def test_the_value_is_macc_and_the_interval_is_over_objects():
     rng = np.random.default_rng(0)
     instances = np.repeat(np.arange(1, 21), 50)
     labels = instances % 4 + 1
@@ -22,7 +22,7 @@ def test_the_value_is_macc_and_the_interval_is_over_objects() -> None:
     assert (found.n, found.unit) == (20, 'objects')
 
 
-def test_more_points_on_the_same_objects_tell_nothing_new() -> None:
+def test_more_points_on_the_same_objects_tell_nothing_new():
     instances, labels = np.array([1, 2, 3, 4]), np.array([1, 1, 2, 2])
     correct = np.array([True, False, True, True])
     few = macc_over_objects(labels, instances, correct)
@@ -30,7 +30,7 @@ def test_more_points_on_the_same_objects_tell_nothing_new() -> None:
     assert few == many
 
 
-def test_one_object_gives_no_interval_and_none_no_value() -> None:
+def test_one_object_gives_no_interval_and_none_no_value():
     one = macc_over_objects(np.array([1]), np.array([1]), np.array([True]))
     assert one.value == 1.0
     assert math.isnan(one.low)

@@ -17,7 +17,7 @@ from osmabench_ros.semantics.scene_graph import (
 )
 
 
-def node(node_id: int, name: str, low: float, **more: object) -> SceneNode:
+def node(node_id, name, low, **more):
     labels = (ScoredLabel(name),) if name else ()
     box = AxisAlignedBox(np.array([low, 0, 0]), np.array([low + 1, 1, 1]))
     return SceneNode(node_id, labels=labels, box=box, **more)
@@ -33,11 +33,11 @@ NODES = (
 POINTS = np.array([[0, 0, 0], [2, 1, 0.5], [2.01, 1, 0.5], [4, 0, 0]], np.float32)
 
 
-def figures(made: SemanticMap) -> dict[tuple[str, str], float | None]:
+def figures(made):
     return {(item.metric, item.class_name): item.value for item in map_statistics(made)}
 
 
-def test_a_map_is_counted() -> None:
+def test_a_map_is_counted():
     dense = DenseMap(POINTS, labels=np.array([1, 1, UNLABELLED, 1], np.int32))
     edges = (SceneEdge(1, 3, 'next to'),)
     made = SemanticMap(
@@ -66,7 +66,7 @@ def test_a_map_is_counted() -> None:
     assert found['duplicate_objects', ''] == 2
 
 
-def test_an_empty_map_is_said_to_be_empty() -> None:
+def test_an_empty_map_is_said_to_be_empty():
     found = figures(SemanticMap(MapHeader(Provenance('x'))))
     assert found['nodes', ''] == 0
     assert found['points', ''] is None
@@ -74,7 +74,7 @@ def test_an_empty_map_is_said_to_be_empty() -> None:
     assert found['duplicate_objects', ''] is None
 
 
-def test_ious_are_those_of_the_boxes() -> None:
+def test_ious_are_those_of_the_boxes():
     ious = box_iou_of_nodes(NODES, NODES)
     expected = [[one.box.iou(two.box) for two in NODES] for one in NODES]
     np.testing.assert_allclose(ious, expected)

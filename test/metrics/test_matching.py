@@ -91,7 +91,7 @@ def test_distinct_rows_are_the_first_of_each_place():
     assert distinct_rows(points[:2]) is None
 
 
-def lattice(n: int, step: float, seed: int) -> np.ndarray:
+def lattice(n, step, seed):
     cells = np.stack(np.meshgrid(*[np.arange(n)] * 3), axis=-1).reshape(-1, 3)
     return np.random.default_rng(seed).permutation(cells).astype(np.float32) * np.float32(step)
 

@@ -67,7 +67,7 @@ def test_the_table_takes_the_best_category_and_ignores_spaces():
     assert LABELS.table(np.array([2]), ['coffeetable', 'Coffee table'])[0].tolist() == [0, 5]
 
 
-def features(ids: list[int], rows: list[int], far: list[int] = []) -> PointFeatures:  # noqa: B006
+def features(ids, rows, far=[]):  # noqa: B006
     distances = np.where(np.isin(np.arange(len(ids)), far), 1.0, 0.01)
     return PointFeatures(np.array(ids), np.array(rows), distances)
 
@@ -164,7 +164,7 @@ def test_a_table_of_cosines_gives_the_same_ranks_in_chunks(monkeypatch):
     np.testing.assert_allclose(cosine_similarity(vectors, prompts, device='cpu'), whole, atol=1e-6)
 
 
-def ranked(*order: int) -> np.ndarray:
+def ranked(*order):
     """Return similarities that rank the prompts in this order."""
     similarity = np.zeros(len(PROMPTS))
     similarity[list(order)] = np.arange(len(order), 0, -1)

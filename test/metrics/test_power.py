@@ -67,6 +67,6 @@ def test_one_path_a_scene_says_nothing_about_more_paths():
     assert spread_of({}) == Spread(0, math.nan)
 
 
-def test_the_common_spread_is_the_root_of_the_mean_square_of_known_ones() -> None:
+def test_the_common_spread_is_the_root_of_the_mean_square_of_known_ones():
     assert root_mean_square([3.0, math.nan, 4.0]) == pytest.approx(math.sqrt(12.5))
     assert math.isnan(root_mean_square([math.nan]))

@@ -12,7 +12,7 @@ RECORDS = TypeAdapter(list[MetricRecord])
 
 
 @pytest.mark.parametrize('mode', ['strict', ''])
-def test_records_survive_json_with_their_run(mode: str) -> None:
+def test_records_survive_json_with_their_run(mode):
     record = MetricRecord('s', mode, 'macc', 'chair', 0.5, 0.4, 0.6, 12, run_id='x', path_seed=3)
     [found] = RECORDS.dump_python([record], mode='json')
     assert list(found) == list(COLUMNS)
@@ -20,7 +20,7 @@ def test_records_survive_json_with_their_run(mode: str) -> None:
     assert RECORDS.validate_python([found]) == [record]
 
 
-def test_what_does_not_exist_is_null_and_not_applicable() -> None:
+def test_what_does_not_exist_is_null_and_not_applicable():
     record = MetricRecord('s', '', 'macc', value=math.nan, low=math.inf, n=3)
     assert record.value is None
     assert record.low is None
@@ -29,7 +29,7 @@ def test_what_does_not_exist_is_null_and_not_applicable() -> None:
     assert not MetricRecord.not_applicable('s', '', 'x', higher_is_better=False).applicable
 
 
-def test_numpy_figures_become_plain_ones() -> None:
+def test_numpy_figures_become_plain_ones():
     record = MetricRecord('s', '', 'm', value=np.float32(0.5), n=np.int64(3))
     assert type(record.value) is float
     assert type(record.n) is int
@@ -39,14 +39,14 @@ def test_numpy_figures_become_plain_ones() -> None:
     'changes',
     [{'value': '0.5'}, {'value': math.inf}, {'n': True}, {'mode': 1}, {'class': 'chair'}],
 )
-def test_malformed_records_are_refused(changes: dict) -> None:
+def test_malformed_records_are_refused(changes):
     with pytest.raises(ValidationError):
         RECORDS.validate_python([{**MetricRecord('s', '', 'm', value=0.5).to_json(), **changes}])
     with pytest.raises(ValidationError, match='metric'):
         RECORDS.validate_python([{'suite': 's', 'mode': None}])
 
 
-def test_devices_that_do_not_exist_are_refused() -> None:
+def test_devices_that_do_not_exist_are_refused():
     with pytest.raises(ConfigError, match='device "gpu" is unknown'):
         resolve_device('gpu')
     with pytest.raises(ConfigError, match='device "mps" will not do here; use auto, cuda or cpu'):
@@ -54,6 +54,6 @@ def test_devices_that_do_not_exist_are_refused() -> None:
     assert resolve_device('cpu').type == 'cpu'
 
 
-def test_tensors_keep_values_of_unsigned_and_reversed_arrays() -> None:
+def test_tensors_keep_values_of_unsigned_and_reversed_arrays():
     assert to_tensor(np.array([65535], np.uint16)).tolist() == [65535]
     assert to_tensor(np.arange(3)[::-1]).tolist() == [2, 1, 0]

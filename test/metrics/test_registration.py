@@ -10,11 +10,11 @@ from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.metrics.registration import Registration, registered
 
 
-def plane(origin, one, two, count: int, rng: np.random.Generator) -> np.ndarray:
+def plane(origin, one, two, count, rng):
     return np.array(origin) + rng.random((count, 2)) @ np.array([one, two], float)
 
 
-def room(seed: int) -> tuple[np.ndarray, np.ndarray]:
+def room(seed):
     """Return points and normals of a floor, two walls and a table, 5 x 4 m."""
     rng = np.random.default_rng(seed)
     parts = [
@@ -39,7 +39,7 @@ DISPLACED = Similarity(
 
 
 @pytest.mark.parametrize('normals', [NORMALS, None])
-def test_a_known_displacement_is_undone(normals: np.ndarray | None) -> None:
+def test_a_known_displacement_is_undone(normals):
     seen, _ = room(1)
     noisy = seen + np.random.default_rng(2).normal(0, 0.005, seen.shape)
     found = registered(DISPLACED.transform(noisy), TRUE, normals, Similarity())
@@ -51,7 +51,7 @@ def test_a_known_displacement_is_undone(normals: np.ndarray | None) -> None:
     assert found.doubts == ()
 
 
-def test_the_guess_is_taken_and_its_scale_kept() -> None:
+def test_the_guess_is_taken_and_its_scale_kept():
     seen, _ = room(1)
     far = Similarity(Pose.from_yaw(2.0, (30, -8, 1)), 0.5)
     inverse = Similarity(
@@ -64,7 +64,7 @@ def test_the_guess_is_taken_and_its_scale_kept() -> None:
     assert np.linalg.norm(again - seen, axis=1).max() < 0.01
 
 
-def test_another_place_is_refused() -> None:
+def test_another_place_is_refused():
     seen, _ = room(1)
     with pytest.raises(MetricError, match=r'ICP brings only 0%.*--transform.*same place'):
         registered(seen + FAR, TRUE, NORMALS, Similarity())
@@ -72,14 +72,14 @@ def test_another_place_is_refused() -> None:
         registered(seen[:3], TRUE, NORMALS, Similarity())
 
 
-def test_a_floor_alone_leaves_the_alignment_open() -> None:
+def test_a_floor_alone_leaves_the_alignment_open():
     floor, floor_normals = TRUE[:4000], NORMALS[:4000]
     found = registered(floor + np.array([0, 0, 0.05]), floor, floor_normals, Similarity())
     assert found.observability < 1e-3
     assert 'slid along them' in found.doubts[0]
 
 
-def test_half_a_map_of_another_place_is_doubted() -> None:
+def test_half_a_map_of_another_place_is_doubted():
     seen, _ = room(1)
     mixed = np.concatenate([seen, seen + FAR])
     found = registered(mixed, TRUE, NORMALS, Similarity())
@@ -88,16 +88,16 @@ def test_half_a_map_of_another_place_is_doubted() -> None:
 
 
 @pytest.mark.parametrize(('fitness', 'doubts'), [(0.59, 1), (0.61, 0)])
-def test_less_than_three_fifths_is_doubted(fitness: float, doubts: int) -> None:
+def test_less_than_three_fifths_is_doubted(fitness, doubts):
     found = Registration(Similarity(), fitness, 0.01, 0.1, 0.5)
     assert len(found.doubts) == doubts
 
 
-def test_less_than_three_tenths_is_refused() -> None:
+def test_less_than_three_tenths_is_refused():
     seen, _ = room(1)
     rng = np.random.default_rng(3)
 
-    def fitness(fraction: float) -> float:
+    def fitness(fraction):
         elsewhere = FAR + 10 * rng.random((round(len(seen) * (1 / fraction - 1)), 3))
         points = np.concatenate([seen, elsewhere])
         return registered(points, TRUE, NORMALS, Similarity()).fitness

@@ -21,7 +21,7 @@ from osmabench_ros.metrics.retrieval import (
 )
 
 
-def perfect(instances: int, others: int = 0) -> Retrieval:
+def perfect(instances, others=0):
     """One query that wants all instances; perfect masks, ranked before everything else."""
     total = instances + others
     iou = np.zeros((total, instances))
@@ -30,14 +30,14 @@ def perfect(instances: int, others: int = 0) -> Retrieval:
     return Retrieval(similarity, iou, np.full(total, 10), [range(instances)])
 
 
-def test_ten_retrieved_of_fifteen_perfect_instances_give_two_thirds_in_compat_only() -> None:
+def test_ten_retrieved_of_fifteen_perfect_instances_give_two_thirds_in_compat_only():
     found = perfect(15)
     assert compat_average_precision(found, 0.5) == pytest.approx(0.667, abs=1e-3)
     assert mean_over_thresholds(found, compat=True) == pytest.approx(0.667, abs=1e-3)
     assert mean_over_thresholds(found) == pytest.approx(1.0)
 
 
-def test_perfect_masks_and_order_do_not_give_one_in_compat_but_in_strict() -> None:
+def test_perfect_masks_and_order_do_not_give_one_in_compat_but_in_strict():
     # Confidences of two queries are pooled: a wrong mask of one outranks a right one of
     # the other, although each ranks its own objects perfectly.
     similarity = np.array([[1.0, 0.99], [0.2, 0.98], [0.1, 1.0], [0.0, 0.0]])
@@ -47,14 +47,14 @@ def test_perfect_masks_and_order_do_not_give_one_in_compat_but_in_strict() -> No
     assert compat_inverse_rank(found) == 1.0
 
 
-def test_an_iou_of_exactly_the_threshold_is_a_miss_in_compat_only() -> None:
+def test_an_iou_of_exactly_the_threshold_is_a_miss_in_compat_only():
     found = Retrieval(np.array([[0.5]]), np.array([[0.5]]), np.array([5]), [[0]])
     assert compat_average_precision(found, 0.5) == 0.0
     assert strict_average_precision(found, 0.5) == 1.0
     assert (compat_inverse_rank(found, 0.5), compat_inverse_rank(found)) == (0.0, 1.0)
 
 
-def test_kernel_integration_by_hand() -> None:
+def test_kernel_integration_by_hand():
     # Right, wrong, right from the surest on: precision 1, 1/2, 2/3 at recall 1/2, 1/2, 1.
     true, scores = np.array([True, False, True]), np.array([0.9, 0.8, 0.7])
     recall = [1, 1, 0.5, 0.5, 0, 0]
@@ -65,7 +65,7 @@ def test_kernel_integration_by_hand() -> None:
     assert kernel_average_precision(np.zeros(2, bool), np.array([0.1, 0.2]), 3) == 0.0
 
 
-def test_a_second_mask_on_one_object_is_wrong_in_compat() -> None:
+def test_a_second_mask_on_one_object_is_wrong_in_compat():
     iou = np.array([[0.4], [0.4]])
     doubled = Retrieval(np.array([[0.9], [0.5]]), iou, np.array([5, 5]), [[0]])
     verdicts_true, scores = np.array([True, False]), np.array([1.0, 0.0])
@@ -75,7 +75,7 @@ def test_a_second_mask_on_one_object_is_wrong_in_compat() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000))
-def test_strict_precision_agrees_with_scikit_learn(seed: int) -> None:
+def test_strict_precision_agrees_with_scikit_learn(seed):
     from sklearn.metrics import average_precision_score
 
     rng = np.random.default_rng(seed)
@@ -91,7 +91,7 @@ def test_strict_precision_agrees_with_scikit_learn(seed: int) -> None:
     assert strict_average_precision(found, 0.5) == pytest.approx(expected)
 
 
-def test_ranks_and_recall() -> None:
+def test_ranks_and_recall():
     iou = np.eye(4)[:, :2]
     similarity = np.array([[0.1, 0.9], [0.2, 0.5], [0.9, 0.1], [0.8, 0.2]])
     found = Retrieval(similarity, iou, np.full(4, 3), [[0], [1]])
@@ -102,7 +102,7 @@ def test_ranks_and_recall() -> None:
     assert compat_inverse_rank(found, k=2) == pytest.approx(1 / 4)
 
 
-def test_equally_similar_objects_rank_by_no_order_of_the_file() -> None:
+def test_equally_similar_objects_rank_by_no_order_of_the_file():
     iou = np.eye(4)[:, :1]
     for order in ([0, 1, 2, 3], [3, 2, 1, 0]):
         found = Retrieval(np.array([[0.5], [0.5], [0.5], [0.1]]), iou, np.full(4, 3), [[0]])
@@ -111,26 +111,26 @@ def test_equally_similar_objects_rank_by_no_order_of_the_file() -> None:
         assert [recall_at_k(found, k) for k in (1, 2, 3)] == [0.0, 0.0, 1.0]
 
 
-def test_published_ranks_of_one_query_are_lowered_by_their_place() -> None:
+def test_published_ranks_of_one_query_are_lowered_by_their_place():
     found = perfect(3, others=2)
     assert compat_inverse_rank(found) == 1.0
     swapped = Retrieval(found.similarity[[0, 1, 3, 2, 4]], found.iou, found.sizes, found.wanted)
     assert compat_inverse_rank(swapped) == pytest.approx((1 + 1 + 1 / 2) / 3)
 
 
-def test_confidence_is_stretched_per_query() -> None:
+def test_confidence_is_stretched_per_query():
     found = compat_confidence(np.array([[0.2, 0.5], [0.4, 0.5], [0.3, 0.5]]))
     np.testing.assert_allclose(found[:, 0], [0, 1, 0.5])
     np.testing.assert_allclose(found[:, 1], 0)
 
 
-def test_objects_that_cover_nothing_are_not_retrieved_in_compat() -> None:
+def test_objects_that_cover_nothing_are_not_retrieved_in_compat():
     empty = Retrieval(np.array([[0.9], [0.5]]), np.array([[0.0], [1.0]]), np.array([0, 5]), [[0]])
     assert compat_average_precision(empty, 0.5) == 1.0
     assert compat_inverse_rank(empty) == 0.5
 
 
-def test_nothing_wanted_is_no_figure_and_shapes_are_checked() -> None:
+def test_nothing_wanted_is_no_figure_and_shapes_are_checked():
     nothing = Retrieval(np.zeros((1, 1)), np.zeros((1, 0)), np.ones(1, int), [[]])
     assert math.isnan(compat_average_precision(nothing, 0.5))
     assert math.isnan(strict_average_precision(nothing, 0.5))

@@ -52,7 +52,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize('name', FILES)
-def test_every_published_row_follows_from_its_matrix(name: str) -> None:
+def test_every_published_row_follows_from_its_matrix(name):
     with (SEGMENTATION / f'{name}.csv').open() as file:
         published = {row['scene']: row for row in csv.DictReader(file)}
     matrices = read_confusions(SEGMENTATION / f'{name}.npz')
@@ -65,7 +65,7 @@ def test_every_published_row_follows_from_its_matrix(name: str) -> None:
 
 
 @pytest.mark.parametrize('name', FILES)
-def test_the_papers_tables_sum_scenes_of_replica_cad_and_average_those_of_hm3d(name: str) -> None:
+def test_the_papers_tables_sum_scenes_of_replica_cad_and_average_those_of_hm3d(name):
     rows = score_scenes(read_confusions(SEGMENTATION / f'{name}.npz'))
     overall, mean = rows[-2:]
     assert (overall.scene, mean.scene) == ('overall', 'overall_mean')
@@ -79,7 +79,7 @@ labels = st.lists(st.integers(-1, 6), min_size=1, max_size=80)
 
 @settings(max_examples=60, deadline=None)
 @given(labels, st.randoms())
-def test_confusion_and_scores_agree_with_scikit_learn(truth: list[int], random: object) -> None:
+def test_confusion_and_scores_agree_with_scikit_learn(truth, random):
     predicted = [random.randint(-1, 6) for _ in truth]  # type: ignore[attr-defined]
     vocabulary = [1, 2, 3, 4, 5, 6, 0]
     ours = confusion_matrix(truth, predicted, vocabulary, device='cpu')
@@ -98,12 +98,12 @@ def test_confusion_and_scores_agree_with_scikit_learn(truth: list[int], random: 
     assert scores.fmiou == pytest.approx(expected)
 
 
-def test_labels_outside_every_table_count_as_outside() -> None:
+def test_labels_outside_every_table_count_as_outside():
     found = confusion_matrix([1, 70000, -9], [70001, 1, 1], [1], device='cpu')
     assert found.counts.tolist() == [[0, 1], [2, 0]]
 
 
-def test_torch_and_numpy_input_count_alike() -> None:
+def test_torch_and_numpy_input_count_alike():
     rng = np.random.default_rng(0)
     truth, predicted = rng.integers(0, 9, (2, 1000)).astype(np.uint16)
     ours = confusion_matrix(truth, predicted, range(9), device='cpu')
@@ -113,7 +113,7 @@ def test_torch_and_numpy_input_count_alike() -> None:
 
 
 @pytest.mark.skipif('not torch.cuda.is_available()', reason='needs a CUDA device')
-def test_cuda_counts_what_the_cpu_counts() -> None:
+def test_cuda_counts_what_the_cpu_counts():
     truth, predicted = np.random.default_rng(0).integers(0, 99, (2, 100_000))
     cpu, cuda = (
         confusion_matrix(truth, predicted, range(99), device=name) for name in ('cpu', 'cuda')
@@ -121,7 +121,7 @@ def test_cuda_counts_what_the_cpu_counts() -> None:
     np.testing.assert_array_equal(cpu.counts, cuda.counts)
 
 
-def test_compat_takes_the_nearest_label_however_far_and_drops_what_has_no_class() -> None:
+def test_compat_takes_the_nearest_label_however_far_and_drops_what_has_no_class():
     points = np.array([[0, 0, 0], [100, 0, 0], [1, 0, 0], [2, 0, 0]], np.float32)
     truth = np.array([3, 3, 0, UNLABELLED])
     predicted = np.array([3, UNLABELLED])
@@ -133,7 +133,7 @@ def test_compat_takes_the_nearest_label_however_far_and_drops_what_has_no_class(
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000))
-def test_compat_drops_what_scikit_learn_drops(seed: int) -> None:
+def test_compat_drops_what_scikit_learn_drops(seed):
     rng = np.random.default_rng(seed)
     truth, predicted = rng.choice([0, 3, 4, 9, UNLABELLED], 60), rng.choice([3, 4, 7, -1], 20)
     near = Neighbours(rng.integers(0, 20, 60), np.zeros(60, np.float32))
@@ -146,7 +146,7 @@ def test_compat_drops_what_scikit_learn_drops(seed: int) -> None:
     assert found.counts.sum() == expected.sum()
 
 
-def test_a_class_outside_the_vocabulary_is_wrong_in_strict_alone() -> None:
+def test_a_class_outside_the_vocabulary_is_wrong_in_strict_alone():
     near = Neighbours(np.arange(4), np.zeros(4, np.float32))
     truth, predicted = np.array([3, 3, 4, 4]), np.array([3, 7, 4, 4])
     compat = compat_confusion(truth, predicted, near, device='cpu')
@@ -155,7 +155,7 @@ def test_a_class_outside_the_vocabulary_is_wrong_in_strict_alone() -> None:
     assert segmentation_scores(strict).macc == pytest.approx((1 / 2 + 1) / 2)
 
 
-def test_strict_counts_missing_and_unlabelled_points_as_errors() -> None:
+def test_strict_counts_missing_and_unlabelled_points_as_errors():
     near = Neighbours(np.array([0, 1, 0, 0]), np.array([0.01, 0.01, 0.2, 0.02], np.float32))
     truth = np.array([3, 3, 3, UNLABELLED])
     predicted = np.array([3, UNLABELLED])
@@ -168,7 +168,7 @@ def test_strict_counts_missing_and_unlabelled_points_as_errors() -> None:
     assert scores.miou == pytest.approx(1 / 3)
 
 
-def test_strict_hallucinations_lower_iou_but_not_accuracy() -> None:
+def test_strict_hallucinations_lower_iou_but_not_accuracy():
     near = Neighbours(np.zeros(10, np.int64), np.zeros(10, np.float32))
     truth, predicted = np.full(10, 3), np.array([3])
     clean = strict_confusion(truth, predicted, near, **STRICT)
@@ -179,13 +179,13 @@ def test_strict_hallucinations_lower_iou_but_not_accuracy() -> None:
     assert dirty.counts[-1].tolist() == [10, 0, 2, 0]
 
 
-def test_a_global_vocabulary_punishes_classes_that_do_not_exist() -> None:
+def test_a_global_vocabulary_punishes_classes_that_do_not_exist():
     matrix = ConfusionMatrix(np.array([[1, 1, 0], [0, 0, 0], [0, 0, 0]]), np.array([1, 2, -1]))
     assert segmentation_scores(matrix).miou == 0.5
     assert segmentation_scores(matrix, punish_false_classes=True).miou == 0.25
 
 
-def test_hallucinated_surface_weighs_as_much_as_true_surface_whatever_its_density() -> None:
+def test_hallucinated_surface_weighs_as_much_as_true_surface_whatever_its_density():
     rng = np.random.default_rng(0)
     true = rng.random((40_000, 3)) * [2, 2, 0]
     sparse, dense = ((rng.random((n, 3)) * [1, 1, 0]) + [0, 0, 5] for n in (4000, 100_000))
@@ -195,7 +195,7 @@ def test_hallucinated_surface_weighs_as_much_as_true_surface_whatever_its_densit
         assert found == {7: pytest.approx(10_000, rel=0.02)}
 
 
-def test_top_k_accuracy_agrees_with_scikit_learn() -> None:
+def test_top_k_accuracy_agrees_with_scikit_learn():
     rng = np.random.default_rng(0)
     scores, truth = rng.random((200, 7)), rng.integers(0, 7, 200)
     ranked = np.argsort(-scores, axis=1)
@@ -205,7 +205,7 @@ def test_top_k_accuracy_agrees_with_scikit_learn() -> None:
     assert np.isnan(top_k_accuracy(ranked[:1], np.array([UNLABELLED]), 1)[0])
 
 
-def test_summed_matrices_align_by_label() -> None:
+def test_summed_matrices_align_by_label():
     one = ConfusionMatrix(np.array([[1, 2], [0, 0]]), np.array([5, -1]))
     two = ConfusionMatrix(np.array([[3, 0], [1, 4]]), np.array([2, 5]))
     total = one + two
@@ -215,7 +215,7 @@ def test_summed_matrices_align_by_label() -> None:
     assert (special + one).labels.tolist() == [4, 5, -1, -2]
 
 
-def test_matrices_survive_a_file(tmp_path: object) -> None:
+def test_matrices_survive_a_file(tmp_path):
     claim_folder(tmp_path)  # type: ignore[arg-type]
     path = tmp_path / 'matrices.npz'  # type: ignore[operator]
     matrix = ConfusionMatrix(np.array([[1, 2], [0, 0]]), np.array([5, -1]))
@@ -228,7 +228,7 @@ def test_matrices_survive_a_file(tmp_path: object) -> None:
     assert path.read_bytes() == first
 
 
-def test_malformed_input_is_refused(tmp_path: object) -> None:
+def test_malformed_input_is_refused(tmp_path):
     with pytest.raises(MetricError, match=r'\(3,\), predicted ones \(2,\)'):
         confusion_matrix([1, 1, 1], [1, 1], [1], device='cpu')
     with pytest.raises(MetricError, match='does not fit 3 labels'):

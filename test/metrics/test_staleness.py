@@ -6,7 +6,7 @@ from osmabench_ros.metrics.message_timing import StalenessMeter
 S = 10**9
 
 
-def test_it_is_the_mean_of_a_staircase_over_wall_time() -> None:
+def test_it_is_the_mean_of_a_staircase_over_wall_time():
     # Frames of one second each come every half second; maps after the second and the fifth.
     frames = [(0.5 * i, i) for i in range(5)]
     maps = [(0.7, 1), (3.0, 4)]
@@ -25,7 +25,7 @@ def test_it_is_the_mean_of_a_staircase_over_wall_time() -> None:
     assert (found.max_s, found.final_s, found.maps) == (3.0, 0.0, 2)
 
 
-def test_a_map_that_lacks_the_last_frames_stays_stale() -> None:
+def test_a_map_that_lacks_the_last_frames_stays_stale():
     meter = StalenessMeter()
     for i in range(4):
         meter.published((10 + i) * S, float(i))
@@ -36,7 +36,7 @@ def test_a_map_that_lacks_the_last_frames_stays_stale() -> None:
     assert found.max_s == 3.0
 
 
-def test_without_a_map_or_a_frame_there_is_no_staleness() -> None:
+def test_without_a_map_or_a_frame_there_is_no_staleness():
     meter = StalenessMeter()
     meter.mapped(5 * S, 0.0)
     assert meter.result() is None
@@ -44,7 +44,7 @@ def test_without_a_map_or_a_frame_there_is_no_staleness() -> None:
     assert meter.result() is None
 
 
-def test_a_stamp_from_the_future_does_not_make_a_map_fresher_than_now() -> None:
+def test_a_stamp_from_the_future_does_not_make_a_map_fresher_than_now():
     meter = StalenessMeter()
     meter.published(1 * S, 0.0)
     meter.mapped(99 * S, 1.0)

@@ -9,7 +9,6 @@ from support.sizes import few
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.statistics import (
-    Interval,
     corrected_tests,
     holm_adjusted,
     jackknife_interval,
@@ -37,22 +36,22 @@ def test_the_interval_of_a_mean_is_the_t_interval_of_scipy():
     assert (wide.low, wide.high) == pytest.approx((expected.low, expected.high))
 
 
-def differences(rng: np.random.Generator, n: int) -> tuple[Interval, float]:
+def differences(rng, n):
     return jackknife_interval(rng.normal(-0.05, 0.04, n)), -0.05
 
 
-def skewed_differences(rng: np.random.Generator, n: int) -> tuple[Interval, float]:
+def skewed_differences(rng, n):
     """A share of 0.2 +- 0.12 of accuracies of 0.6 +- 0.15 is lost."""
     before = rng.beta(6, 4, n)
     return paired_difference(before, before * rng.beta(8, 2, n)).difference, -0.12
 
 
-def relative_changes(rng: np.random.Generator, n: int) -> tuple[Interval, float]:
+def relative_changes(rng, n):
     before = rng.beta(6, 4, n)
     return relative_change(before, before * rng.beta(8, 2, n)), -0.2
 
 
-def shares(rng: np.random.Generator, n: int) -> tuple[Interval, float]:
+def shares(rng, n):
     """Of 10 to 60 questions a scene, 0.9 +- 0.09 are answered."""
     questions = rng.integers(10, 61, n)
     right = rng.binomial(questions, rng.beta(9, 1, n))
@@ -60,15 +59,15 @@ def shares(rng: np.random.Generator, n: int) -> tuple[Interval, float]:
     return jackknife_interval(rows, statistic=ratio_statistic, share=True), 0.9
 
 
-def rare_losses(rng: np.random.Generator, n: int) -> tuple[Interval, float]:
+def rare_losses(rng, n):
     return jackknife_interval(rng.beta(0.5, 4.5, n)), 0.1
 
 
-def log_normal_losses(rng: np.random.Generator, n: int) -> tuple[Interval, float]:
+def log_normal_losses(rng, n):
     return jackknife_interval(rng.lognormal(0, 1, n)), math.exp(0.5)
 
 
-def losses_of_few(rng: np.random.Generator, n: int) -> tuple[Interval, float]:
+def losses_of_few(rng, n):
     """Of seven scenes in ten nothing is lost."""
     lost = np.where(rng.random(n) < 0.3, rng.normal(0.1, 0.05, n), 0.0)
     return jackknife_interval(lost), 0.03
@@ -256,7 +255,7 @@ def test_holm_agrees_with_a_worked_example():
 
 
 def test_eight_scenes_and_seven_contrasts_are_not_tested_but_twenty_two_are():
-    def contrasts(scenes: int, count: int) -> dict:
+    def contrasts(scenes, count):
         rng = np.random.default_rng(0)
         base = rng.random(scenes)
         return {str(i): paired_difference(base, base - 0.1 - 0.01 * i) for i in range(count)}

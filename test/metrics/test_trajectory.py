@@ -27,7 +27,7 @@ from osmabench_ros.metrics.trajectory import (
 from osmabench_ros.metrics.trajectory_records import TrajectorySettings, score_trajectory
 
 
-def walk(count: int, seed: int, start_s: float = 100.0, step_s: float = 0.1) -> StampedTrajectory:
+def walk(count, seed, start_s=100.0, step_s=0.1):
     rng = np.random.default_rng(seed)
     stamps = (start_s + step_s * np.arange(count) + rng.uniform(-0.004, 0.004, count)) * 1e9
     positions = np.cumsum(rng.normal(0, 0.2, (count, 3)), axis=0)
@@ -37,7 +37,7 @@ def walk(count: int, seed: int, start_s: float = 100.0, step_s: float = 0.1) -> 
     )
 
 
-def disturbed(truth: StampedTrajectory, seed: int, scale: float = 1.0) -> StampedTrajectory:
+def disturbed(truth, seed, scale=1.0):
     """Return the trajectory with noise, in another frame and scale."""
     rng = np.random.default_rng(seed)
     turn = Pose(Rotation.from_rotvec([0.3, -0.2, 1.1]).as_matrix(), np.array([4.0, -2.0, 0.5]))
@@ -50,11 +50,11 @@ def disturbed(truth: StampedTrajectory, seed: int, scale: float = 1.0) -> Stampe
     return noisy.transform(Similarity(turn, scale))
 
 
-def matrices(trajectory: StampedTrajectory) -> list[np.ndarray]:
+def matrices(trajectory):
     return [trajectory.pose(row).matrix for row in range(len(trajectory))]
 
 
-def evo_trajectory(trajectory: StampedTrajectory):
+def evo_trajectory(trajectory):
     from evo.core.trajectory import PoseTrajectory3D
 
     return PoseTrajectory3D(poses_se3=matrices(trajectory), timestamps=trajectory.stamps_ns / 1e9)
@@ -66,7 +66,7 @@ ESTIMATE = disturbed(TRUTH, 2, 1.3).select(np.arange(5, 120, 2))
 
 @pytest.mark.parametrize('swap', [False, True])
 @pytest.mark.parametrize('offset_s', [0.0, 0.2])
-def test_association_is_that_of_evo(swap: bool, offset_s: float) -> None:
+def test_association_is_that_of_evo(swap, offset_s):
     sync = pytest.importorskip('evo.core.sync', reason='evo is not installed')
     one, two = (ESTIMATE, TRUTH) if swap else (TRUTH, ESTIMATE)
     ours = associated(one, two, max_difference_s=0.002, offset_s=offset_s)
@@ -79,7 +79,7 @@ def test_association_is_that_of_evo(swap: bool, offset_s: float) -> None:
 
 
 @pytest.mark.parametrize('kind', TrajectoryAlignment)
-def test_absolute_errors_are_those_of_evo(kind: TrajectoryAlignment) -> None:
+def test_absolute_errors_are_those_of_evo(kind):
     metrics = pytest.importorskip('evo.core.metrics', reason='evo is not installed')
     truth, estimate = associated(TRUTH, ESTIMATE)
     theirs = evo_trajectory(estimate)
@@ -105,7 +105,7 @@ def test_absolute_errors_are_those_of_evo(kind: TrajectoryAlignment) -> None:
 @pytest.mark.parametrize(
     ('unit', 'delta'), [('frames', 1), ('frames', 7), ('metres', 1.0), ('metres', 3.5)]
 )
-def test_relative_errors_are_those_of_evo(unit: str, delta: float, all_pairs: bool) -> None:
+def test_relative_errors_are_those_of_evo(unit, delta, all_pairs):
     metrics = pytest.importorskip('evo.core.metrics', reason='evo is not installed')
     from evo.core.units import Unit
 
@@ -123,7 +123,7 @@ def test_relative_errors_are_those_of_evo(unit: str, delta: float, all_pairs: bo
         assert ours.rows.tolist() == metric.delta_ids
 
 
-def test_errors_are_those_of_plain_loops() -> None:
+def test_errors_are_those_of_plain_loops():
     """The definitions of Sturm et al., matrix by matrix; needs no evo."""
     truth, estimate = associated(TRUTH, ESTIMATE)
     pairs = list(zip(matrices(truth), matrices(estimate), strict=True))
@@ -141,7 +141,7 @@ def test_errors_are_those_of_plain_loops() -> None:
     np.testing.assert_allclose(found.translation_m, relative)
 
 
-def test_the_fit_is_that_of_scipy_and_of_a_search() -> None:
+def test_the_fit_is_that_of_scipy_and_of_a_search():
     """Rotation against scipy's Kabsch, scale against a search for the least error."""
     from scipy.optimize import minimize_scalar
 
@@ -160,7 +160,7 @@ def test_the_fit_is_that_of_scipy_and_of_a_search() -> None:
     assert scaled.scale == pytest.approx(1 / 1.3, rel=0.05)
 
 
-def test_a_known_similarity_comes_out() -> None:
+def test_a_known_similarity_comes_out():
     turn = Rotation.from_rotvec([0, 0, 0.7]).as_matrix()
     by = Similarity(Pose(turn, np.array([1, 2, 3.0])), 2.5)
     found = fit_similarity(TRUTH.positions, by.transform(TRUTH.positions), with_scale=True)
@@ -171,14 +171,14 @@ def test_a_known_similarity_comes_out() -> None:
     np.testing.assert_allclose(chained, by.transform(found.transform(TRUTH.positions)))
 
 
-def test_a_mirrored_cloud_is_not_mirrored_back() -> None:
+def test_a_mirrored_cloud_is_not_mirrored_back():
     mirrored = TRUTH.positions * [1, 1, -1]
     found = fit_similarity(TRUTH.positions, mirrored)
     assert np.linalg.det(found.pose.rotation) == pytest.approx(1)
 
 
 @pytest.mark.parametrize('all_pairs', [False, True])
-def test_pairs_in_seconds_are_those_of_a_loop(all_pairs: bool) -> None:
+def test_pairs_in_seconds_are_those_of_a_loop(all_pairs):
     trajectory = walk(60, 4)
     seconds = trajectory.stamps_ns / 1e9
     expected, start = [], 0
@@ -197,7 +197,7 @@ def test_pairs_in_seconds_are_those_of_a_loop(all_pairs: bool) -> None:
     assert len(expected) > 9
 
 
-def test_pairs_of_a_robot_that_waits_are_those_of_evo() -> None:
+def test_pairs_of_a_robot_that_waits_are_those_of_evo():
     """Positions repeat, so that many pairs have equal ways."""
     metrics = pytest.importorskip('evo.core.metrics', reason='evo is not installed')
     from evo.core.units import Unit
@@ -212,7 +212,7 @@ def test_pairs_of_a_robot_that_waits_are_those_of_evo() -> None:
         assert [tuple(pair) for pair in found.tolist()] == expected
 
 
-def test_what_cannot_be_compared_is_said() -> None:
+def test_what_cannot_be_compared_is_said():
     later = walk(20, 1, start_s=5000)
     with pytest.raises(MetricError, match=r'within 0\.01 s.*from 100\.000 to .*same clock'):
         associated(walk(20, 1), later)
@@ -228,7 +228,7 @@ def test_what_cannot_be_compared_is_said() -> None:
         absolute_errors(line, walk(4, 1))
 
 
-def corridor(sway_m: float, error_m: float, seed: int = 0) -> tuple[StampedTrajectory, ...]:
+def corridor(sway_m, error_m, seed=0):
     """Return a drive of 10 m that sways, and an estimate of it with an error that drifts."""
     rng = np.random.default_rng(seed)
     along = np.linspace(0, 10, 200)
@@ -241,7 +241,7 @@ def corridor(sway_m: float, error_m: float, seed: int = 0) -> tuple[StampedTraje
 
 
 @pytest.mark.parametrize(('sway_m', 'open_turn'), [(0.001, True), (0.01, True), (1.0, False)])
-def test_a_turn_about_a_straight_path_is_open(sway_m: float, open_turn: bool) -> None:
+def test_a_turn_about_a_straight_path_is_open(sway_m, open_turn):
     truth, estimate = corridor(sway_m, 0.05)
     score = score_trajectory(truth, estimate, TrajectorySettings())
     assert score.turn_is_open is open_turn
@@ -264,7 +264,7 @@ def test_a_turn_about_a_straight_path_is_open(sway_m: float, open_turn: bool) ->
         assert figures[key].applicable, key
 
 
-def test_what_an_open_turn_hides_is_no_error_of_the_method() -> None:
+def test_what_an_open_turn_hides_is_no_error_of_the_method():
     """The same small errors, many times: the rotation after the alignment is anything."""
     turns = []
     for seed in range(20):
@@ -278,7 +278,7 @@ def test_what_an_open_turn_hides_is_no_error_of_the_method() -> None:
     assert not origin.turn_is_open
 
 
-def test_a_pattern_in_a_plane_leaves_no_turn_open() -> None:
+def test_a_pattern_in_a_plane_leaves_no_turn_open():
     truth, estimate = corridor(1.0, 0.0)
     flat = np.array([1.0, 1.0, 0.0])
     truth, estimate = (
@@ -288,7 +288,7 @@ def test_a_pattern_in_a_plane_leaves_no_turn_open() -> None:
     assert not turn_is_open(truth, estimate)
 
 
-def test_dropped_poses_show_in_what_is_matched_and_covered() -> None:
+def test_dropped_poses_show_in_what_is_matched_and_covered():
     truth = walk(100, 7)
     estimate, settings = disturbed(truth, 8), TrajectorySettings()
     few = score_trajectory(truth, estimate.select(np.array([0, 50, 99])), settings)
@@ -306,7 +306,7 @@ def test_dropped_poses_show_in_what_is_matched_and_covered() -> None:
     assert not any('of the poses' in remark for remark in most.remarks)
 
 
-def test_estimates_that_repeat_one_pose_match_it_once() -> None:
+def test_estimates_that_repeat_one_pose_match_it_once():
     truth = walk(100, 7)
     kept = truth.select(np.arange(0, 100, 34))
     late_ns = np.arange(33) * 100_000

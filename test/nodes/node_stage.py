@@ -1,7 +1,6 @@
 """A node of this package and a test node that talks to it over DDS, in one process."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,8 +12,6 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from support.waiting import Spinner
 
-from osmabench_ros.ros.node.lifecycle import BenchmarkNode
-
 User = TypeVar('User')
 UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
 DOWN = (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP)
@@ -23,19 +20,19 @@ DOWN = (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP)
 class Stage(Spinner):
     """The node under test, brought up, and a peer."""
 
-    def __init__(self, factory: Callable[[], BenchmarkNode]) -> None:
+    def __init__(self, factory):
         self.node = factory()
         self.peer = Node('peer')
         self.executor = SingleThreadedExecutor()
         self.executor.add_node(self.node)
         self.executor.add_node(self.peer)
 
-    def bring_up(self) -> None:
+    def bring_up(self):
         self.node.trigger_configure()
         if self.node.exit_code is None:
             self.node.trigger_activate()
 
-    def change(self, *transitions: int) -> None:
+    def change(self, *transitions):
         triggers = {
             Transition.TRANSITION_CONFIGURE: self.node.trigger_configure,
             Transition.TRANSITION_ACTIVATE: self.node.trigger_activate,
@@ -45,19 +42,19 @@ class Stage(Spinner):
         for transition in transitions:
             triggers[transition]()
 
-    def listen(self, kind: type[Any], topic: str, profile: Any) -> list[Any]:
+    def listen(self, kind, topic, profile):
         """Return a list that gets every published message."""
         heard: list[Any] = []
         self.peer.create_subscription(kind, topic, heard.append, profile)
         return heard
 
-    def speak(self, kind: type[Any], topic: str, profile: Any) -> Any:
+    def speak(self, kind, topic, profile):
         """Return a publisher that the node under test has discovered."""
         publisher = self.peer.create_publisher(kind, topic, profile)
         self.spin_until(lambda: publisher.get_subscription_count() > 0)
         return publisher
 
-    def close(self) -> None:
+    def close(self):
         self.executor.shutdown()
         self.node.cleanup()
         self.node.destroy_node()
@@ -66,12 +63,12 @@ class Stage(Spinner):
 
 @contextmanager
 def on_stage(
-    factory: Callable[[], BenchmarkNode],
-    folder: Path,
-    domain: int,
-    plan: Mapping[str, Any] | None = None,
-    **parameters: Any,
-) -> Iterator[Stage]:
+    factory,
+    folder,
+    domain,
+    plan=None,
+    **parameters,
+):
     """Bring a node up with parameters, and settings that only a plan has."""
     if plan:
         parameters['plan_file'] = str(folder / 'plan.json')
@@ -89,16 +86,16 @@ def on_stage(
 
 @contextmanager
 def openings(
-    factory: Callable[[], BenchmarkNode],
-    folder: Path,
-    domain: int,
-    user: Callable[[Stage], User],
-    **defaults: Any,
-) -> Iterator[Callable[..., User]]:
+    factory,
+    folder,
+    domain,
+    user,
+    **defaults,
+):
     """Yield a function that brings up a node, with more parameters, and returns its user."""
     with ExitStack() as stack:
 
-        def opening(**parameters: Any) -> User:
+        def opening(**parameters):
             values = {**defaults, **parameters}
             return user(stack.enter_context(on_stage(factory, folder, domain, **values)))
 

@@ -2,8 +2,6 @@
 
 import os
 import time
-from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -30,7 +28,7 @@ IMAGES = [f'/{topics.COLOR}', f'/{topics.DEPTH}', f'/{topics.CAMERA_POSE}']
 
 
 @pytest.fixture(scope='module')
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recorded(tmp_path_factory):
     """A bag of a real publisher: 20 frames in a second."""
     folder = tmp_path_factory.mktemp('recorded') / 'bag'
     recorder_arguments = node_arguments('bag_recorder_node', {'bag_directory': str(folder)})
@@ -45,14 +43,12 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def in_bag(folder: Path, names: list[str]) -> list[list[Any]]:
+def in_bag(folder, names):
     with open_bag(folder) as bag:
         return [[item.topic, item.data.hex()] for item in bag.messages(names)]
 
 
-def played(
-    domain: int, folder: Path, names: list[str], remap: str = '', **parameters: Any
-) -> tuple[list[list[Any]], str, float]:
+def played(domain, folder, names, remap='', **parameters):
     """Play a bag; return the received messages, the player's output and the time it took."""
     # A busy machine takes its time to match a listener.
     settings = {'bag': str(folder), 'delay_s': 5.0, **parameters}

@@ -4,9 +4,7 @@ import json
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,7 +35,7 @@ TALKER = str(SUPPORT / 'frame_talker.py')
 LATCHED = (topics.RUN_INFO, topics.LABEL_INFO, topics.RUN_STATE, topics.LIGHTING)
 
 
-def record(domain: int, folder: Path, *numbers: int, **parameters: object) -> str:
+def record(domain, folder, *numbers, **parameters):
     """Record frames of a talker: their number, rate and size; return the recorder's output."""
     arguments = node_arguments('bag_recorder_node', {'bag_directory': str(folder), **parameters})
     words = [*map(str, numbers), '1']
@@ -104,10 +102,10 @@ def test_latched_topics_are_written_again_at_each_split(ros_domain, tmp_path):
         assert reader.topics[f'/{topics.COLOR}'].msgcount == 30
 
 
-def wait_until_written(folder: Path, *names: str) -> None:
+def wait_until_written(folder, *names):
     """Wait for messages on disk; what waits for more is written out after a second."""
 
-    def written() -> bool:
+    def written():
         with suppress(OsmabenchError), open_bag(folder) as bag:
             return all(list(bag.messages([name])) for name in names)
         return False
@@ -165,7 +163,7 @@ def test_bad_settings_end_the_recorder(ros_domain, tmp_path):
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk(tmp_path):
     """A file system of 48 MB."""
     folder = tmp_path / 'disk'
     folder.mkdir()

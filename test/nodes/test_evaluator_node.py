@@ -1,9 +1,8 @@
 """The evaluator over DDS: the final map by itself, and maps that goals of the action ask for."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ pytest.importorskip('rclpy')
 
 from action_msgs.msg import GoalStatus
 from lifecycle_msgs.msg import Transition
-from nodes.node_stage import UP, Stage, openings
+from nodes.node_stage import UP, openings
 from osmabench_ros.action import Evaluate
 from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo
 from rclpy.action import ActionClient
@@ -27,7 +26,7 @@ from osmabench_ros.nodes.evaluator_node import EvaluatorNode
 from osmabench_ros.ros.node.diagnostics import Level
 from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.runs.evaluate import evaluation
-from osmabench_ros.suites.suite import SuiteContext, make_suite
+from osmabench_ros.suites.suite import make_suite
 
 Opening = Callable[..., 'Evaluation']
 DONE_S = 40.0
@@ -38,11 +37,11 @@ class PatientSuite:
 
     name = 'patient'
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.may_end = threading.Event()
         self.runs = 0
 
-    def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
+    def evaluate(self, context):
         self.runs += 1
         while not self.may_end.wait(0.02):
             context.progress('thinking', 0.5)
@@ -55,14 +54,14 @@ class FailingSuite:
 
     name = 'failing'
 
-    def evaluate(self, _context: SuiteContext) -> list[MetricRecord]:
+    def evaluate(self, _context):
         raise MetricError('the suite does not like this map')
 
 
 class Goal:
     """A goal of the action, its feedback and its end."""
 
-    def __init__(self, stage: Stage, client: ActionClient, **fields: Any) -> None:
+    def __init__(self, stage, client, **fields):
         self.stage = stage
         self.feedback: list[Any] = []
         sent = client.send_goal_async(
@@ -74,10 +73,10 @@ class Goal:
         self.accepted = self.handle.accepted
         self._ended = self.handle.get_result_async() if self.accepted else None
 
-    def cancel(self) -> None:
+    def cancel(self):
         self.stage.spin_until(self.handle.cancel_goal_async().done)
 
-    def end(self) -> tuple[int, Any]:
+    def end(self):
         """Wait for status and result."""
         self.stage.spin_until(self._ended.done, DONE_S)
         return self._ended.result().status, self._ended.result().result
@@ -86,7 +85,7 @@ class Goal:
 class Evaluation:
     """An evaluator, and a run that it listens to."""
 
-    def __init__(self, stage: Stage, folder: Path) -> None:
+    def __init__(self, stage, folder):
         self.stage = stage
         self.folder = folder
         self.out = folder / 'out'
@@ -95,30 +94,30 @@ class Evaluation:
         stage.spin_until(self.client.server_is_ready)
         stage.spin_until(lambda: stage.node.count_subscribers(topics.EVALUATION) > 0)
 
-    def tell_run(self, run_id: str = '') -> None:
+    def tell_run(self, run_id=''):
         parts = {'dataset': 'test', 'scene': 'room', 'condition': 'camera'}
         info = RunInfo(run_id=run_id, seed=4, mapper='m', simulator='s', **parts)
         self.stage.speak(RunInfo, topics.RUN_INFO, latched_profile()).publish(info)
 
-    def tell_map(self, stamp_s: int = 77) -> None:
+    def tell_map(self, stamp_s=77):
         message = RecordedMap(uri=(self.folder / 'map').as_uri(), is_final=True)
         message.header.stamp.sec = stamp_s
         self.stage.speak(RecordedMap, topics.RECORDED_MAP, latched_profile()).publish(message)
 
-    def goal(self, **fields: Any) -> Goal:
+    def goal(self, **fields):
         return Goal(self.stage, self.client, **fields)
 
-    def stage_of_work(self) -> str:
+    def stage_of_work(self):
         return str(self.stage.node.health().values['stage'])
 
 
 @pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> PatientSuite:
+def patient(monkeypatch):
     """Two suites of this test in addition to the installed ones."""
     suite = PatientSuite()
     own = {'patient': suite, 'failing': FailingSuite()}
 
-    def make(name: str, options: Any = None) -> Any:
+    def make(name, options=None):
         return own.get(name) or make_suite(name, options)
 
     monkeypatch.setattr(evaluation, 'make_suite', make)
@@ -126,7 +125,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> PatientSuite:
 
 
 @pytest.fixture
-def evaluator(ros_domain: int, tmp_path: Path) -> Iterator[Opening]:
+def evaluator(ros_domain, tmp_path):
     write_inputs(tmp_path, labelled_map())
     values = {
         'ground_truth_directory': str(tmp_path / 'ground_truth'),

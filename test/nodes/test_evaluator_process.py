@@ -3,8 +3,6 @@
 import signal
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -29,7 +27,7 @@ from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, identify_un
 PROGRAM = SUPPORT / 'hanging_evaluator.py'
 
 
-def started(kind: str, folder: Path, domain: int, context: Any) -> subprocess.Popen:
+def started(kind, folder, domain, context):
     """Start an evaluator on a map and wait until its suite is at work."""
     write_inputs(folder, labelled_map())
     values = {

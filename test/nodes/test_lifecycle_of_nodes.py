@@ -2,10 +2,8 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +20,6 @@ from support.world.frames import FRAMES
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.spec.isolation import make_isolated_environment
-from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.ros.qos import latched_profile
 
 NODES = ('mapper', 'map_recorder', 'simulator_bridge')
@@ -30,7 +27,7 @@ UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
 DOWN = (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP)
 
 
-def start(domain: int, node: str, parameters: dict[str, Any]) -> subprocess.Popen[str]:
+def start(domain, node, parameters):
     command = [sys.executable, '-m', f'osmabench_ros.nodes.{node}_node', '--ros-args']
     for name, value in parameters.items():
         command += ['-p', f'{name}:={value}']
@@ -39,7 +36,7 @@ def start(domain: int, node: str, parameters: dict[str, Any]) -> subprocess.Pope
     )
 
 
-def two_objects(frame: Frame) -> Frame:
+def two_objects(frame):
     """Return a frame with few objects, so that its graph is made quickly."""
     halves = np.where(np.arange(frame.intrinsics.width) < 8, 1, 2)
     image = np.broadcast_to(halves, (frame.intrinsics.height, frame.intrinsics.width))
@@ -47,7 +44,7 @@ def two_objects(frame: Frame) -> Frame:
 
 
 @pytest.fixture
-def processes(ros_domain: int, tmp_path: Path) -> Iterator[dict[str, subprocess.Popen[str]]]:
+def processes(ros_domain, tmp_path):
     parameters: dict[str, dict[str, Any]] = {
         'mapper': {'mapper': 'oracle'},
         'map_recorder': {'map_directory': tmp_path / 'map'},
@@ -66,7 +63,7 @@ def processes(ros_domain: int, tmp_path: Path) -> Iterator[dict[str, subprocess.
         yield started
 
 
-def files_of(directory: Path) -> dict[str, bytes]:
+def files_of(directory):
     return {path.name: path.read_bytes() for path in directory.rglob('*') if path.is_file()}
 
 
@@ -77,17 +74,17 @@ def test_a_run_is_reset_and_repeated_by_the_same_processes(processes, ros_contex
         RecordedMap, topics.RECORDED_MAP, recorded.append, latched_profile()
     )
 
-    def alive() -> None:
+    def alive():
         for node, process in processes.items():
             assert process.poll() is None, f'{node}: {process.communicate()[1]}'
 
-    def change(transitions: tuple[int, ...]) -> None:
+    def change(transitions):
         for transition in transitions:
             for node in NODES:
                 audience.manager.change(node, transition, alive)
 
-    def wait(condition: Callable[[], bool]) -> None:
-        def step() -> None:
+    def wait(condition):
+        def step():
             alive()
             audience.executor.spin_once(timeout_sec=0.05)
 

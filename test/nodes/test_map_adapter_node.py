@@ -1,8 +1,6 @@
 """The adapter over DDS: a stack's cloud, a stack's file, and stacks that say nothing."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,7 +9,7 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
 from diagnostic_msgs.msg import DiagnosticArray
-from nodes.node_stage import Stage, on_stage, openings
+from nodes.node_stage import on_stage, openings
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from osmabench_ros.srv import ControlRun
@@ -26,7 +24,6 @@ from osmabench_ros.base.contract import TF_STATIC, TF_TYPE
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.point_files import write_ply
 from osmabench_ros.maps.announced_map import MapAssembler
-from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import unpack_map
 from osmabench_ros.nodes.map_adapter_node import MapAdapterNode
 from osmabench_ros.ros.messages.images import label_set_to_message
@@ -48,7 +45,7 @@ Opening = Callable[..., 'Adapting']
 class Adapting:
     """An adapter, and the run and the stack around it."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage):
         self.stage = stage
         self.announced = stage.listen(SemanticMapMessage, topics.SEMANTIC_MAP, latched_profile())
         self.chunks = stage.listen(SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, lossless_profile())
@@ -58,7 +55,7 @@ class Adapting:
         self.states = stage.speak(RunState, topics.RUN_STATE, latched_profile())
         stage.spin_until(lambda: stage.node.labels is not None and bool(stage.node.scene))
 
-    def publish_cloud(self, frame: str, shift_m: float = 0.0, publisher: Any = None) -> Any:
+    def publish_cloud(self, frame, shift_m=0.0, publisher=None):
         """Publish the room as a stack does; the adapter comes to the publisher by itself."""
         if publisher is None:
             publisher = self.stage.peer.create_publisher(PointCloud2, TOPIC, BEST_EFFORT)
@@ -69,7 +66,7 @@ class Adapting:
         self.stage.spin_until(lambda: self.stage.node.newest is not before)
         return publisher
 
-    def call_finish_map(self) -> Any:
+    def call_finish_map(self):
         """Ask for the end of mapping by the service; return the response."""
         client = self.stage.peer.create_client(ControlRun, topics.FINISH_MAP)
         self.stage.spin_until(client.service_is_ready)
@@ -77,7 +74,7 @@ class Adapting:
         self.stage.spin_until(answer.done)
         return answer.result()
 
-    def publish_static_tf(self, child: str, *x_m: float) -> None:
+    def publish_static_tf(self, child, *x_m):
         """Publish transforms from world to a frame, one after the other."""
         message_type = interface_class(TF_TYPE)
         if message_type is None:
@@ -90,14 +87,14 @@ class Adapting:
             edge.header.frame_id, edge.transform.translation.x = 'world', x
             publisher.publish(message_type(transforms=[edge]))
 
-    def finish(self) -> None:
+    def finish(self):
         self.states.publish(RunState(state=RunState.STATE_FINISHED))
 
-    def result(self) -> SemanticMap:
+    def result(self):
         """Return the map that the adapter published, from its chunks."""
         assembler = MapAssembler()
 
-        def complete() -> bool:
+        def complete():
             return bool(self.announced) and len(self.chunks) >= self.announced[0].chunk_count
 
         self.stage.spin_until(complete)
@@ -106,14 +103,14 @@ class Adapting:
         [whole] = [made for made in map(assembler.add, self.chunks) if made is not None]
         return unpack_map(whole[1])
 
-    def failure(self, capsys: pytest.CaptureFixture[str], exit_code: int = 1) -> str:
+    def failure(self, capsys, exit_code=1):
         self.stage.spin_until(lambda: self.stage.node.exit_code is not None)
         assert self.stage.node.exit_code == exit_code
         return capsys.readouterr().err
 
 
 @pytest.fixture
-def adapt(ros_domain: int, tmp_path: Path) -> Iterator[Opening]:
+def adapt(ros_domain, tmp_path):
     values = {'method': 'stack', 'settle_s': 0.2, 'map_topic': TOPIC}
     with openings(MapAdapterNode, tmp_path, ros_domain, Adapting, **values) as opening:
         yield opening
@@ -210,7 +207,7 @@ def test_a_stack_is_asked_for_its_file(adapt, tmp_path):
         finish_service='/stack/save', finish_type='std_srvs/srv/Trigger',
     )  # fmt: skip
 
-    def save(_request: Any, response: Any) -> Any:
+    def save(_request, response):
         points = labelled_map().dense.points
         with file.open('wb') as stream:
             write_ply(stream, dict(zip('xyz', points.T.astype(np.float32), strict=True)))
@@ -225,7 +222,7 @@ def test_a_stack_is_asked_for_its_file(adapt, tmp_path):
 def test_a_stack_that_cannot_finish_is_quoted(adapt, capsys):
     adapting = adapt(finish_service='/stack/save', finish_type='std_srvs/srv/Trigger')
 
-    def refuse(_request: Any, response: Any) -> Any:
+    def refuse(_request, response):
         response.success, response.message = False, 'disk full'
         return response
 
@@ -279,7 +276,7 @@ def test_static_transforms_that_are_said_again_and_again_take_no_memory(adapt):
     history = adapting.stage.node.frame.transforms
     adapting.publish_static_tf('map', *map(float, range(5)))
 
-    def is_last() -> bool:
+    def is_last():
         pose = history.look_up('world', 'map', 0)
         return pose is not None and pose.translation[0] == 4.0
 

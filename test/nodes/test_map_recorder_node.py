@@ -1,11 +1,9 @@
 """The recorder over DDS: maps that it writes, and maps that it refuses with a reason."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
 from geometry_msgs.msg import PoseStamped
-from nodes.node_stage import DOWN, UP, Stage, on_stage, openings
+from nodes.node_stage import DOWN, UP, on_stage, openings
 from osmabench_ros.msg import FrameAck, LabelInfo, RecordedMap, RunInfo, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from rclpy.node import Node
@@ -39,7 +37,7 @@ Opening = Callable[..., 'Recording']
 class Recording:
     """A recorder, and a mapping method that talks to it."""
 
-    def __init__(self, stage: Stage, folder: Path) -> None:
+    def __init__(self, stage, folder):
         self.stage = stage
         self.folder = folder
         self.maps = stage.speak(SemanticMapMessage, topics.SEMANTIC_MAP, latched_profile())
@@ -47,7 +45,7 @@ class Recording:
         self.recorded = stage.listen(RecordedMap, topics.RECORDED_MAP, latched_profile())
         stage.spin_until(lambda: stage.node.count_subscribers(topics.RECORDED_MAP) > 0)
 
-    def announce_run(self) -> None:
+    def announce_run(self):
         """Tell the run and its labels."""
         info = RunInfo(run_id='r', world_frame='world', frame_count=1, frame_rate=1.0)
         self.stage.speak(RunInfo, topics.RUN_INFO, latched_profile()).publish(info)
@@ -56,12 +54,12 @@ class Recording:
         node = self.stage.node
         self.stage.spin_until(lambda: node.label_set is not None and node.run_id == 'r')
 
-    def send(self, announcement: SemanticMapMessage, chunks: Any = ()) -> None:
+    def send(self, announcement, chunks=()):
         self.maps.publish(announcement)
         for chunk in chunks:
             self.chunks.publish(chunk)
 
-    def failure(self, capsys: pytest.CaptureFixture[str]) -> str:
+    def failure(self, capsys):
         """Wait for the node to fail; return why. Nothing of a map may be left."""
         self.stage.spin_until(lambda: self.stage.node.exit_code is not None)
         assert self.stage.node.exit_code == 1
@@ -72,13 +70,13 @@ class Recording:
 
 
 @pytest.fixture
-def record(ros_domain: int, tmp_path: Path) -> Iterator[Opening]:
+def record(ros_domain, tmp_path):
     user, folder = partial(Recording, folder=tmp_path), str(tmp_path / 'map')
     with openings(MapRecorderNode, tmp_path, ros_domain, user, map_directory=folder) as opening:
         yield opening
 
 
-def graph_alone(**changes: Any) -> SemanticMapMessage:
+def graph_alone(**changes):
     """Return the announcement of a map that is a scene graph and nothing else."""
     graph = SceneGraph(labelled_map().graph.nodes, (SceneEdge(1, 3, 'next to'),))
     message = SemanticMapMessage(
@@ -90,7 +88,7 @@ def graph_alone(**changes: Any) -> SemanticMapMessage:
     return message
 
 
-def at(stamp_ns: int) -> Any:
+def at(stamp_ns):
     """Return the faultless map at a time."""
     source = labelled_map()
     return replace(source, header=replace(source.header, stamp_ns=stamp_ns))
@@ -149,30 +147,30 @@ def test_chunks_come_in_any_order_and_twice(record, monkeypatch):
 Messages = tuple[SemanticMapMessage, list[SemanticMapChunk]]
 
 
-def whole_map(**changes: Any) -> Messages:
+def whole_map(**changes):
     announcement, chunks = map_to_messages(labelled_map(), 'mapper', is_final=True)
     for name, value in changes.items():
         setattr(announcement, name, value)
     return announcement, chunks
 
 
-def changed_graph(change: Callable[[SemanticMapMessage], None]) -> Messages:
+def changed_graph(change):
     message = graph_alone()
     change(message)
     return message, []
 
 
-def without_frame(message: SemanticMapMessage) -> None:
+def without_frame(message):
     message.header.frame_id = message.graph.header.frame_id = ''
 
 
-def wrong_frame() -> Messages:
+def wrong_frame():
     source = labelled_map()
     parts = {name: replace(getattr(source, name), frame_id='odom') for name in ('header', 'graph')}
     return map_to_messages(replace(source, **parts), 'mapper', is_final=True)
 
 
-def noise() -> Messages:
+def noise():
     rubbish = bytes(range(256)) * 4
     digest = sha256(rubbish).hexdigest()
     announcement, chunks = whole_map(digest=digest, payload_size=len(rubbish))
@@ -180,7 +178,7 @@ def noise() -> Messages:
     return announcement, chunks
 
 
-def changed_chunk(change: Callable[[SemanticMapChunk], None]) -> Messages:
+def changed_chunk(change):
     announcement, chunks = whole_map()
     change(chunks[0])
     return announcement, chunks
@@ -311,7 +309,7 @@ def test_a_map_is_checked_once_and_lies_there_as_it_was_sent(record, monkeypatch
     messages = map_to_messages(labelled_map(), 'mapper', is_final=True)
     checked, original = [], storage.check_content
 
-    def counted(raw: Any) -> Any:
+    def counted(raw):
         checked.append(raw)
         return original(raw)
 
@@ -338,7 +336,7 @@ def test_it_ends_by_itself_if_asked_and_needs_no_run(record):
     assert read_map(recording.folder / 'map').label_set is None
 
 
-def graph_alone_open_vocabulary() -> SemanticMapMessage:
+def graph_alone_open_vocabulary():
     """Return a map of a method that knows nothing of the run's label set."""
     message = graph_alone()
     for item in message.graph.objects:

@@ -26,7 +26,7 @@ IN_A_SMALL_DISK = (
 )
 
 
-def small_disk() -> list[str]:
+def small_disk():
     """Return the start of a command that sees a small disk in a folder; skip without the right."""
     if shutil.which('unshare') is None:
         pytest.skip('unshare is not installed')

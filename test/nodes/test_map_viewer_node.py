@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +25,6 @@ from visualization_msgs.msg import MarkerArray
 from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.spec.isolation import make_isolated_environment
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.maps.standard_messages import (
     convert_markers,
     convert_records,
@@ -43,7 +41,7 @@ from osmabench_ros.ros.messages.map_messages import MapPublisher
 from osmabench_ros.ros.qos import frame_profile, latched_profile, observer_profile
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
-from osmabench_ros.sequences.ground_truth import GroundTruth, write_ground_truth
+from osmabench_ros.sequences.ground_truth import write_ground_truth
 
 LISTENED = {
     topics.VIEW_CLASSES: PointCloud2,
@@ -56,25 +54,25 @@ LISTENED = {
 }
 
 
-def node(node_id: int, name: str, x: float) -> SceneNode:
+def node(node_id, name, x):
     return SceneNode(
         node_id, labels=(ScoredLabel(name),), box=AxisAlignedBox([x, 0, 0], [x + 1, 1, 1])
     )
 
 
-def truth() -> GroundTruth:
+def truth():
     graph = SceneGraph((node(1, 'sofa', 0), node(2, 'sofa', 5)))
     return replace(context(POINTS, None).ground_truth, graph=graph, seen_instances=(1, 2))
 
 
-def semantic_map() -> SemanticMap:
+def semantic_map():
     points = [[0, 0, 0], [1, 0, 0], [9, 9, 9]]
     made = context(points, [SOFA, TABLE, SOFA]).semantic_map
     return replace(made, graph=SceneGraph((node(1, 'sofa', 0), node(2, 'sofa', 20))))
 
 
 class Listener(Spinner):
-    def __init__(self, ros_context: Any) -> None:
+    def __init__(self, ros_context):
         self.node = Node('listener', context=ros_context)
         self.executor = SingleThreadedExecutor(context=ros_context)
         self.executor.add_node(self.node)
@@ -87,15 +85,15 @@ class Listener(Spinner):
                 latched_profile(),
             )
 
-    def state_in_words(self) -> str:
+    def state_in_words(self):
         return f'received {sorted(self.heard)}'
 
 
 @pytest.fixture
-def viewer(ros_domain: int) -> Iterator[Callable[..., None]]:
+def viewer(ros_domain):
     started = []
 
-    def start(**parameters: object) -> None:
+    def start(**parameters):
         words = [f'{name}:={value}' for name, value in parameters.items()]
         given = [part for word in ['autostart:=true', *words] for part in ('-p', word)]
         command = [sys.executable, '-m', 'osmabench_ros.nodes.map_viewer_node', '--ros-args']
@@ -108,11 +106,11 @@ def viewer(ros_domain: int) -> Iterator[Callable[..., None]]:
         process.wait(timeout=180)
 
 
-def cloud(message: PointCloud2) -> DenseMap:
+def cloud(message):
     return convert_records(read_records(message))[0]
 
 
-def node_colors(message: MarkerArray) -> dict[int, tuple[int, ...]]:
+def node_colors(message):
     return {
         item.id: tuple(round(255 * v) for v in (item.color.r, item.color.g, item.color.b))
         for item in message.markers
@@ -167,7 +165,7 @@ def test_maps_and_poses_of_a_running_stack_are_shown(viewer, ros_context):
     )
     assert topics.VIEW_ERRORS not in listener.heard, 'nothing is known to be wrong'
 
-    def drive() -> bool:
+    def drive():
         for x in (0.0, 0.001, 0.5, 1.0, float('nan')):
             pose = PoseStamped()
             pose.header.frame_id = 'world'
@@ -175,7 +173,7 @@ def test_maps_and_poses_of_a_running_stack_are_shown(viewer, ros_context):
             poses.publish(pose)
         return shown() >= {0.0, 0.5, 1.0}
 
-    def shown() -> set[float]:
+    def shown():
         path = listener.heard.get(topics.VIEW_PATH)
         return {item.pose.position.x for item in path.poses} if path is not None else set()
 
@@ -194,7 +192,7 @@ def test_class_images_are_coloured_as_the_map(viewer, ros_context):
     viewer()
     pixels = np.array([[SOFA, TABLE], [UNLABELLED, SOFA]], np.uint16)
 
-    def show() -> bool:
+    def show():
         images.publish(image_to_message(pixels, '16UC1', Time(sec=7), 'optical'))
         return bool(seen)
 

@@ -1,9 +1,7 @@
 """The mapper over DDS: frames in, acknowledgements and maps out, and what breaks the contract."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,15 +12,14 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
 from geometry_msgs.msg import PoseStamped
-from nodes.node_stage import DOWN, UP, Stage, openings
+from nodes.node_stage import DOWN, UP, openings
 from osmabench_ros.msg import FrameAck, LabelInfo, RunState, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
-from sensor_msgs.msg import CameraInfo, Image
+from sensor_msgs.msg import CameraInfo
 
 from osmabench_ros import participant
 from osmabench_ros.base import contract as topics
 from osmabench_ros.maps.announced_map import MapAssembler
-from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import unpack_map
 from osmabench_ros.nodes import mapper_node
 from osmabench_ros.nodes.frame_publisher import FramePublisher
@@ -45,7 +42,7 @@ Opening = Callable[..., 'Mapping']
 class Mapping:
     """A mapper, and a camera that feeds it."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage):
         self.stage = stage
         self.frames = FramePublisher(stage.peer, lockstep=True, base_to_camera=MOUNT)
         self.acks = stage.listen(FrameAck, topics.FRAME_ACK, lossless_profile())
@@ -56,22 +53,22 @@ class Mapping:
         stage.spin_until(self.is_subscribed)
         stage.spin_until(self.answers)
 
-    def is_subscribed(self) -> bool:
+    def is_subscribed(self):
         return all(self.stage.peer.count_subscribers(topic) for topic in STREAMS)
 
-    def answers(self) -> bool:
+    def answers(self):
         node = self.stage.node
         heard = (topics.FRAME_ACK, topics.SEMANTIC_MAP, topics.SEMANTIC_MAP_CHUNK)
         return all(node.count_subscribers(topic) for topic in heard)
 
-    def tell_labels(self) -> None:
+    def tell_labels(self):
         self.labels.publish(label_set_to_message(LABELS, 0))
 
-    def tell_state(self, state: int) -> None:
+    def tell_state(self, state):
         self.state.publish(RunState(state=state, frames_published=len(FRAMES)))
 
-    def map_of(self, announcement: SemanticMapMessage) -> SemanticMap:
-        def chunks() -> list[SemanticMapChunk]:
+    def map_of(self, announcement):
+        def chunks():
             return [chunk for chunk in self.chunks if chunk.digest == announcement.digest]
 
         self.stage.spin_until(lambda: len(chunks()) >= announcement.chunk_count)
@@ -82,13 +79,13 @@ class Mapping:
 
 
 @pytest.fixture
-def mapping(ros_domain: int, tmp_path: Path) -> Iterator[Opening]:
+def mapping(ros_domain, tmp_path):
     values = {'mapper': 'oracle', 'options': '{rooms: false}'}
     with openings(MapperNode, tmp_path, ros_domain, Mapping, **values) as opening:
         yield opening
 
 
-def drive(mapping: Mapping) -> None:
+def drive(mapping):
     """Publish all frames in lockstep."""
     for number, frame in enumerate(FRAMES, start=len(mapping.acks) + 1):
         mapping.frames.publish(frame)
@@ -174,36 +171,36 @@ def test_silence_while_the_run_goes_on_is_stale(mapping, monkeypatch):
 STAMP = stamp_to_message(FRAMES[0].stamp_ns)
 
 
-def pose(frame_id: str, x: float = 0.0) -> PoseStamped:
+def pose(frame_id, x=0.0):
     message = PoseStamped()
     message.header.stamp, message.header.frame_id = STAMP, frame_id
     message.pose.position.x, message.pose.orientation.w = x, 1.0
     return message
 
 
-def image(pixels: np.ndarray, encoding: str) -> Image:
+def image(pixels, encoding):
     return image_to_message(pixels, encoding, STAMP, topics.CAMERA_FRAME)
 
 
-def wrong_encoding() -> Image:
+def wrong_encoding():
     message = image(np.zeros((12, 16, 3), np.uint8), 'rgb8')
     message.encoding = 'yuv422'
     return message
 
 
-def cut_image() -> Image:
+def cut_image():
     message = image(FRAMES[0].depth_m, '32FC1')
     message.data = message.data[:100]
     return message
 
 
-def without_focal_length() -> CameraInfo:
+def without_focal_length():
     message = CameraInfo(width=16, height=12)
     message.header.stamp = STAMP
     return message
 
 
-def replace_message(run: Mapping, topic: str, message: Any) -> None:
+def replace_message(run, topic, message):
     """Publish frame 0 with one message of another make."""
     other = run.stage.peer.create_publisher(type(message), topic, frame_profile(lockstep=True))
     run.stage.spin_until(lambda: other.get_subscription_count() > 0)
@@ -212,7 +209,7 @@ def replace_message(run: Mapping, topic: str, message: Any) -> None:
     # The first message of a kind and stamp would be replaced by the sound one.
     collect = run.stage.node.participant.receiver.collect
 
-    def keep_first(name: str, later: Any) -> None:
+    def keep_first(name, later):
         if name != topic:
             collect(name, later)
 

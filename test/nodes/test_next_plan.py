@@ -1,6 +1,6 @@
 """Every node is cleaned up and configured again with another plan, in one process, over DDS."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,11 +63,11 @@ class Case:
     values: tuple[object, object]
 
 
-def topics_of(node: Any) -> set[str]:
+def topics_of(node):
     return {item.topic_name.lstrip('/') for item in node.subscriptions}
 
 
-def bag_player(folder: Path) -> Case:
+def bag_player(folder):
     from rosbags.rosbag2 import StoragePlugin
 
     bags = [write_bag(folder / str(n), StoragePlugin.MCAP, count=n) for n in (3, 5)]
@@ -75,14 +75,14 @@ def bag_player(folder: Path) -> Case:
     return Case(BagPlayerNode, plans, lambda node, _: node.state_message().frames_total, (6, 10))
 
 
-def bag_recorder(folder: Path) -> Case:
+def bag_recorder(folder):
     folders = folder / 'first', folder / 'second'
     plans = [RecordingSettings(bag_directory=item) for item in folders]
     values = (True, False), (True, True)
     return Case(BagRecorderNode, plans, lambda *_: tuple(x.exists() for x in folders), values)
 
 
-def evaluator(folder: Path) -> Case:
+def evaluator(folder):
     truth = {'ground_truth_directory': folder / 'truth'}
     plans = [
         EvaluatorSettings(output_directory=folder / str(last), exit_when_done=last, **truth)
@@ -91,16 +91,16 @@ def evaluator(folder: Path) -> Case:
     return Case(EvaluatorNode, plans, lambda node, _: node.owes_result(), (True, False))
 
 
-def map_adapter(_folder: Path) -> Case:
+def map_adapter(_folder):
     plans = [MapAdapterSettings(map_topic=topic) for topic in OF_STACK]
 
-    def heard(_: Any, stage: Stage) -> list[str]:
+    def heard(_, stage):
         return [topic for topic in OF_STACK if stage.peer.count_subscribers(topic)]
 
     return Case(MapAdapterNode, plans, heard, ([OF_STACK[0]], [OF_STACK[1]]))
 
 
-def map_recorder(folder: Path) -> Case:
+def map_recorder(folder):
     plans = [
         MapRecorderSettings(map_directory=folder / str(n), frames_directory=frames)
         for n, frames in enumerate((None, folder / 'frames'))
@@ -110,19 +110,19 @@ def map_recorder(folder: Path) -> Case:
     )
 
 
-def map_viewer(_folder: Path) -> Case:
+def map_viewer(_folder):
     plans = [MapViewerSettings(max_points=count) for count in (1, 2)]
     return Case(MapViewerNode, plans, lambda node, _: node.settings.max_points, (1, 2))
 
 
-def mapper(_folder: Path) -> Case:
+def mapper(_folder):
     plans = [MapperSettings(mapper=name) for name in ('oracle', 'tsdf')]
     return Case(
         MapperNode, plans, lambda node, _: topics.SEMANTIC in topics_of(node), (True, False)
     )
 
 
-def simulator_bridge(folder: Path) -> Case:
+def simulator_bridge(folder):
     waiting = (DeclaredParticipant(name='nobody', acks=True),)
     plans = [
         BridgeSettings(sequence=write_sequence(folder / str(n), FRAMES[:n]), participants=waiting)
@@ -142,18 +142,18 @@ CASES = (
 class Manager:
     """The requests of a lifecycle manager to a node, over its services."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage):
         self._stage, self._name = stage, stage.node.get_name()
         self._lifecycle = LifecycleClient(stage.peer, stage.executor, timeout_s=60.0)
         self._parameters = MatchedClient(
             stage.peer, SetParameters, f'{self._name}/set_parameters', self._name
         )
 
-    def change(self, *transitions: int) -> None:
+    def change(self, *transitions):
         for transition in transitions:
             self._lifecycle.change(self._name, transition, lambda: None)
 
-    def set(self, name: str, value: object) -> str:
+    def set(self, name, value):
         """Set a parameter; return why it was refused, empty if it was not."""
         self._stage.spin_until(self._parameters.ready, 60.0)
         message = Parameter(name, value=value).to_parameter_msg()
@@ -164,7 +164,7 @@ class Manager:
 
 
 @pytest.fixture
-def ros(ros_domain: int) -> Iterator[None]:
+def ros(ros_domain):
     rclpy.init(args=[], domain_id=ros_domain)
     yield
     rclpy.shutdown()

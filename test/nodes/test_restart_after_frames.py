@@ -1,9 +1,5 @@
 """Nodes that come in the way of a run: a participant that comes back, and a second publisher."""
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
@@ -22,7 +18,7 @@ UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
 
 
 @pytest.fixture
-def audience(ros_context: Any) -> Iterator[Audience]:
+def audience(ros_context):
     audience = Audience(ros_context, lockstep=True, acknowledges=lambda _number: True)
     yield audience
     audience.executor.shutdown()
@@ -30,7 +26,7 @@ def audience(ros_context: Any) -> Iterator[Audience]:
 
 
 @pytest.fixture
-def bridge(ros_domain: int, tmp_path: Path) -> Iterator[Any]:
+def bridge(ros_domain, tmp_path):
     sequence = write_sequence(tmp_path / 'room')
     with bridge_process(
         ros_domain, sequence=sequence, pacing='lockstep', participants='["audience:acks"]'
@@ -38,19 +34,19 @@ def bridge(ros_domain: int, tmp_path: Path) -> Iterator[Any]:
         yield running
 
 
-def play_to_the_end(audience: Audience) -> None:
+def play_to_the_end(audience):
     audience.change(*UP)
     audience.spin_until(lambda: audience.state.state == RunState.STATE_FINISHED)
 
 
-def recorder(audience: Audience) -> Any:
+def recorder(audience):
     """Return what says which maps are recorded."""
     node = Node('map_recorder', context=audience.node.context)
     audience.executor.add_node(node)
     return node.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
 
 
-def is_matched(publisher: Any) -> bool:
+def is_matched(publisher):
     return publisher.get_subscription_count() > 0
 
 

@@ -1,9 +1,5 @@
 """A bridge that plays a recorded sequence, controlled by its services, over DDS."""
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
@@ -28,12 +24,12 @@ WRONG_STATE = ControlRun.Response.ERROR_WRONG_STATE
 
 
 @pytest.fixture
-def sequence(tmp_path: Path) -> Path:
+def sequence(tmp_path):
     return write_sequence(tmp_path / 'room')
 
 
 @pytest.fixture
-def audience(ros_context: Any) -> Iterator[Audience]:
+def audience(ros_context):
     audience = Audience(ros_context)
     yield audience
     audience.executor.shutdown()

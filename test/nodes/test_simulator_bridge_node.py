@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -23,7 +22,7 @@ COMMAND = [
 
 
 @pytest.fixture
-def bridge(ros_domain: int) -> Iterator[subprocess.Popen]:
+def bridge(ros_domain):
     process = subprocess.Popen(COMMAND, env=dict(make_isolated_environment(ros_domain)))
     yield process
     process.terminate()

@@ -1,9 +1,5 @@
 """TF of the bridge and of other authorities, over DDS."""
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
@@ -27,20 +23,20 @@ UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
 class Robot(Audience):
     """An audience with a TF tree, that may publish edges too."""
 
-    def __init__(self, context: Any) -> None:
+    def __init__(self, context):
         super().__init__(context)
         self.buffer = Buffer()
         self._listener = TransformListener(self.buffer, self.node)
         self._broadcaster = TransformBroadcaster(self.node)
 
-    def publish(self, parent: str, child: str) -> None:
+    def publish(self, parent, child):
         transform = TransformStamped(child_frame_id=child)
         transform.header.frame_id = parent
         transform.header.stamp.sec = 1
         transform.transform.rotation.w = 1.0
         self._broadcaster.sendTransform(transform)
 
-    def pose(self, parent: str, child: str, stamp_ns: int = 0) -> Pose:
+    def pose(self, parent, child, stamp_ns=0):
         time = Time(nanoseconds=stamp_ns)
         self.spin_until(lambda: self.buffer.can_transform(parent, child, time))
         found = self.buffer.lookup_transform(parent, child, time).transform
@@ -51,7 +47,7 @@ class Robot(Audience):
 
 
 @pytest.fixture
-def robot(ros_context: Any) -> Iterator[Robot]:
+def robot(ros_context):
     robot = Robot(ros_context)
     yield robot
     robot.executor.shutdown()
@@ -59,7 +55,7 @@ def robot(ros_context: Any) -> Iterator[Robot]:
 
 
 @pytest.fixture
-def parameters(tmp_path: Path) -> dict[str, Any]:
+def parameters(tmp_path):
     return {
         'sequence': write_sequence(tmp_path / 'room'),
         'pacing': 'realtime',

@@ -1,7 +1,6 @@
 """axe finds nothing against WCAG 2 A and AA on the page, in a browser, at three widths."""
 
 from importlib.resources import files
-from pathlib import Path
 from shutil import which
 
 import pytest
@@ -20,7 +19,7 @@ RULES = """async (part) => {
 }"""
 
 
-def test_the_report_is_accessible(page: Path) -> None:
+def test_the_report_is_accessible(page):
     axe = files('axe_playwright_python').joinpath('axe.min.js').read_text('utf-8')
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=which('chromium'), args=['--no-sandbox'])

@@ -11,7 +11,7 @@ from PIL import Image
 EXAMPLE = Path(__file__).parents[2] / 'examples' / 'analysis.py'
 
 
-def test_the_notebook_runs(page: Path, tmp_path: Path) -> None:
+def test_the_notebook_runs(page, tmp_path):
     shutil.copy(page.with_name('report.json'), tmp_path)
     done = subprocess.run(
         [sys.executable, EXAMPLE],

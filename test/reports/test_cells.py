@@ -21,5 +21,5 @@ from osmabench_ros.reports.tidy import NOT_APPLICABLE
         (float('nan'), NOT_APPLICABLE),
     ],
 )
-def test_figures_are_shown_as_people_write_them(value: float | None, text: str) -> None:
+def test_figures_are_shown_as_people_write_them(value, text):
     assert format_plain(value) == text

@@ -3,7 +3,6 @@
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,7 +27,7 @@ BEFORE = [0.61, 0.55, 0.72, 0.48, 0.66, 0.59, 0.70, 0.52]
 AFTER = [0.64, 0.61, 0.73, 0.55, 0.70, 0.60, 0.78, 0.57]
 
 
-def record(value: float | None, **changes) -> MetricRecord:
+def record(value, **changes):
     fields = {
         'run_id': 'x', 'dataset': 'set', 'scene': 'home', 'condition': 'baseline',
         'mapper': 'mine', 'simulator': 'opengl', 'seed': 0, 'suite': 'segmentation',
@@ -38,11 +37,11 @@ def record(value: float | None, **changes) -> MetricRecord:
     return MetricRecord(value=value, **fields)
 
 
-def scenes(values: list[float], **changes) -> list[MetricRecord]:
+def scenes(values, **changes):
     return [record(value, scene=f's{i}', **changes) for i, value in enumerate(values)]
 
 
-def test_differences_are_paired_by_scene_with_the_interval_of_scipy() -> None:
+def test_differences_are_paired_by_scene_with_the_interval_of_scipy():
     [change] = compare_results(scenes(BEFORE), scenes(AFTER)[::-1]).table.itertuples()
     steps = np.subtract(AFTER, BEFORE)
     assert change.difference == pytest.approx(steps.mean())
@@ -56,12 +55,12 @@ def test_differences_are_paired_by_scene_with_the_interval_of_scipy() -> None:
     assert change.verdict == 'better'
 
 
-def verdict(before: list[float], after: list[float], **changes) -> ChangeVerdict:
+def verdict(before, after, **changes):
     [found] = compare_results(scenes(before, **changes), scenes(after, **changes)).table['verdict']
     return ChangeVerdict(found)
 
 
-def test_the_direction_of_a_figure_and_its_interval_decide() -> None:
+def test_the_direction_of_a_figure_and_its_interval_decide():
     assert verdict(AFTER, BEFORE) is ChangeVerdict.WORSE
     assert verdict(AFTER, BEFORE, higher_is_better=False) is ChangeVerdict.BETTER
     assert verdict(BEFORE, AFTER, metric='error_m', higher_is_better=False) is ChangeVerdict.WORSE
@@ -72,7 +71,7 @@ def test_the_direction_of_a_figure_and_its_interval_decide() -> None:
     assert verdict([0.5], [0.4]) is ChangeVerdict.WORSE  # of one scene nothing is resampled
 
 
-def test_seeds_of_a_scene_are_one_unit() -> None:
+def test_seeds_of_a_scene_are_one_unit():
     before = [record(v, scene=s, seed=i) for s in ('a', 'b') for i, v in enumerate((0.2, 0.4))]
     after = [record(v, scene=s, seed=i) for s in ('a', 'b') for i, v in enumerate((0.3, 0.6))]
     [change] = compare_results(before, after[:-1]).table.itertuples()
@@ -81,7 +80,7 @@ def test_seeds_of_a_scene_are_one_unit() -> None:
     assert change.after == pytest.approx((0.45 + 0.3) / 2)
 
 
-def test_conditions_mappers_and_classes_are_kept_apart() -> None:
+def test_conditions_mappers_and_classes_are_kept_apart():
     before, after = [], []
     for condition in ('baseline', 'dark'):
         for class_name in ('', 'chair'):
@@ -93,7 +92,7 @@ def test_conditions_mappers_and_classes_are_kept_apart() -> None:
     ]  # fmt: skip
 
 
-def test_versions_of_a_mapper_are_paired_by_their_names() -> None:
+def test_versions_of_a_mapper_are_paired_by_their_names():
     before = [*scenes(BEFORE, mapper='v1'), *scenes(BEFORE, mapper='other')]
     after = [*scenes(AFTER, mapper='v2'), *scenes(BEFORE, mapper='other')]
     with pytest.raises(RunError, match='no run in common'):
@@ -103,7 +102,7 @@ def test_versions_of_a_mapper_are_paired_by_their_names() -> None:
     assert (found.only_before, found.only_after) == ((), ())
 
 
-def test_a_map_that_no_run_recorded_is_compared_with_the_run_of_any_simulator() -> None:
+def test_a_map_that_no_run_recorded_is_compared_with_the_run_of_any_simulator():
     run, imported = scenes(BEFORE, mapper='mine'), scenes(AFTER, mapper='cg', simulator='unknown')
     found = compare_results(run, imported, renamed={'mine': 'cg'})
     assert found.table['mapper'].tolist() == ['mine → cg']
@@ -112,8 +111,8 @@ def test_a_map_that_no_run_recorded_is_compared_with_the_run_of_any_simulator() 
         compare_results(scenes(BEFORE), scenes(AFTER, simulator='habitat'))
 
 
-def test_the_sentence_is_about_headline_figures_where_some_changed() -> None:
-    def told(count: int) -> str:
+def test_the_sentence_is_about_headline_figures_where_some_changed():
+    def told(count):
         before = [replaced(item) for item in scenes(AFTER)[:count]]
         others = [record(0.9, metric='other', scene='s0')]
         after = [replaced(item) for item in scenes(BEFORE)[:count]]
@@ -121,7 +120,7 @@ def test_the_sentence_is_about_headline_figures_where_some_changed() -> None:
             [*before, *others], [*after, record(0.1, metric='other', scene='s0')]
         ).sentence
 
-    def replaced(item: MetricRecord) -> MetricRecord:
+    def replaced(item):
         return replace(item, suite='osma_segmentation')
 
     assert told(8).startswith('Headline metrics: 1 worse under “baseline” (by 95 % t intervals')
@@ -132,7 +131,7 @@ def test_the_sentence_is_about_headline_figures_where_some_changed() -> None:
     )
 
 
-def test_what_only_one_side_has_is_named() -> None:
+def test_what_only_one_side_has_is_named():
     before = [*scenes(BEFORE), record(0.5, metric='miou', scene='s0')]
     after = [*scenes(AFTER[:-1]), record(None, metric='miou', scene='s0')]
     found = compare_results(before, [*after, record(1.0, scene='new')])
@@ -141,7 +140,7 @@ def test_what_only_one_side_has_is_named() -> None:
     assert found.lost['metric'].tolist() == ['miou']
 
 
-def test_a_threshold_is_on_the_mean_and_in_the_bad_direction() -> None:
+def test_a_threshold_is_on_the_mean_and_in_the_bad_direction():
     found = compare_results(scenes(AFTER), scenes(BEFORE))
     lost = -found.table['gain'].iloc[0]
     for name in ('macc', 'strict/macc', 'segmentation/macc', 'segmentation/strict/macc', 'seg*'):
@@ -155,7 +154,7 @@ def test_a_threshold_is_on_the_mean_and_in_the_bad_direction() -> None:
         list_broken(found, [Threshold('segmentation/strict/mac', 0.1)])
 
 
-def test_a_gate_is_not_passed_by_what_is_missing() -> None:
+def test_a_gate_is_not_passed_by_what_is_missing():
     gate = [Threshold('macc', 0.5)]
     [sentence] = list_broken(compare_results(scenes(BEFORE), scenes(AFTER[:-1])), gate)
     assert 'set.s7.0.baseline.mine' in sentence
@@ -165,12 +164,12 @@ def test_a_gate_is_not_passed_by_what_is_missing() -> None:
 
 
 @pytest.mark.parametrize('text', ['macc', 'macc=', '=0.1', 'macc=x', 'macc=-1', 'macc=nan'])
-def test_thresholds_are_checked(text: str) -> None:
+def test_thresholds_are_checked(text):
     with pytest.raises(ConfigError, match='METRIC=AMOUNT'):
         Threshold.parse(text)
 
 
-def result(folder: Path, records: list[MetricRecord], status: Status = Status.COMPLETE) -> Path:
+def result(folder, records, status=Status.COMPLETE):
     run = RunReport(run_id='x', status=status, metrics=tuple(records))
     report = MatrixReport(name='m', passed=True, runs=(run,))
     folder.mkdir(parents=True)
@@ -178,12 +177,12 @@ def result(folder: Path, records: list[MetricRecord], status: Status = Status.CO
     return folder
 
 
-def compare(*words: object) -> tuple[BaseException | None, str]:
+def compare(*words):
     done = CliRunner().invoke(app, ['compare', *map(str, words)], env={'COLUMNS': '200'})
     return done.exception, done.output
 
 
-def test_the_command_is_a_gate(tmp_path: Path) -> None:
+def test_the_command_is_a_gate(tmp_path):
     before, after = result(tmp_path / 'a', scenes(AFTER)), result(tmp_path / 'b', scenes(BEFORE))
     error, text = compare(before, after / 'report.json')
     assert error is None
@@ -200,7 +199,7 @@ def test_the_command_is_a_gate(tmp_path: Path) -> None:
     assert change['low'] <= change['difference'] <= change['high'] < 0
 
 
-def test_the_page_says_what_got_better_and_worse(tmp_path: Path) -> None:
+def test_the_page_says_what_got_better_and_worse(tmp_path):
     hostile = '<b id="injected">'
     old = [*scenes(BEFORE), *scenes(AFTER, condition='dark'), *scenes(BEFORE, class_name=hostile)]
     new = [*scenes(AFTER), *scenes(BEFORE, condition='dark'), *scenes(AFTER, class_name=hostile)]
@@ -221,7 +220,7 @@ def test_the_page_says_what_got_better_and_worse(tmp_path: Path) -> None:
     assert 'at most 0.01 may be lost' not in page.read_text(encoding='utf-8')
 
 
-def test_runs_that_did_not_complete_have_no_figures(tmp_path: Path) -> None:
+def test_runs_that_did_not_complete_have_no_figures(tmp_path):
     folder = result(tmp_path / 'a', scenes(AFTER), Status.INCOMPLETE)
     assert read_reports(folder) == ()
     with pytest.raises(RunError, match='nowhere'):
@@ -229,7 +228,7 @@ def test_runs_that_did_not_complete_have_no_figures(tmp_path: Path) -> None:
 
 
 def test_remarks_that_only_the_second_result_has_are_named():
-    def report(*remarks: str) -> RunReport:
+    def report(*remarks):
         metrics = (record(0.5),)
         return RunReport(run_id='x', status=Status.COMPLETE, metrics=metrics, remarks=remarks)
 

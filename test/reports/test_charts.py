@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 
 import pytest
 import vl_convert
-from support.world.matrix import HOSTILE, Matrix
+from support.world.matrix import HOSTILE
 
 from osmabench_ros.reports.charts.matrix_charts import (
     compute_changes,
@@ -17,7 +17,6 @@ from osmabench_ros.reports.charts.matrix_charts import (
     draw_question_chart,
 )
 from osmabench_ros.reports.charts.vega import (
-    Specification,
     assign_method_colors,
     use_light_colors,
     write_images,
@@ -27,11 +26,11 @@ from osmabench_ros.reports.tidy import Run, join_runs
 VQA = ('exact_questions', '', 'accuracy', '')
 
 
-def no_interval(before: str, after: str) -> None:
+def no_interval(before, after):
     return None
 
 
-def all_charts(runs: list[Run]) -> list[Specification | None]:
+def all_charts(runs):
     return [
         draw_condition_chart(runs),
         draw_change_chart(runs, no_interval),
@@ -40,33 +39,33 @@ def all_charts(runs: list[Run]) -> list[Specification | None]:
     ]
 
 
-def rows_of(chart: Specification | None) -> list[dict]:
+def rows_of(chart):
     assert chart is not None
     return [row for rows in chart['datasets'].values() for row in rows]
 
 
-def drawn(chart: Specification | None) -> str:
+def drawn(chart):
     assert chart is not None
     return vl_convert.vegalite_to_svg(use_light_colors(chart))
 
 
 @pytest.fixture(scope='module')
-def runs(matrix: Matrix) -> list[Run]:
+def runs(matrix):
     return [run for run in join_runs(matrix.plans, matrix.report.runs) if not run.failed]
 
 
 @pytest.fixture(scope='module')
-def charts(runs: list[Run]) -> list[Specification | None]:
+def charts(runs):
     return all_charts(runs)
 
 
-def test_charts_say_what_they_show(charts: list[Specification | None]):
+def test_charts_say_what_they_show(charts):
     for chart in charts:
         assert chart is not None
         assert chart['description']
 
 
-def test_colours_come_from_the_page(charts: list[Specification | None]):
+def test_colours_come_from_the_page(charts):
     for chart in charts:
         text = json.dumps(chart, allow_nan=False)
         assert 'var(--ink)' in text
@@ -75,7 +74,7 @@ def test_colours_come_from_the_page(charts: list[Specification | None]):
         assert 'var(' not in json.dumps(use_light_colors(chart or {}))
 
 
-def test_names_are_text_even_if_they_look_like_markup_or_expressions(runs: list[Run]):
+def test_names_are_text_even_if_they_look_like_markup_or_expressions(runs):
     name = f'{HOSTILE} ${{1+1}} datum.value'
     identity = replace(runs[0].plan.identity, mapper=name)
     run = Run(replace(runs[0].plan, identity=identity), runs[0].report)
@@ -89,11 +88,11 @@ def test_nothing_gives_nothing():
     assert all_charts([]) == [None, None, None, None]
 
 
-def test_there_is_no_change_without_a_second_condition(runs: list[Run]):
+def test_there_is_no_change_without_a_second_condition(runs):
     assert draw_change_chart(runs[:2], no_interval) is None
 
 
-def test_a_bar_holds_run_value_and_interval(runs: list[Run]):
+def test_a_bar_holds_run_value_and_interval(runs):
     for run in runs:
         record = run.records[VQA]
         [bar] = [
@@ -106,7 +105,7 @@ def test_a_bar_holds_run_value_and_interval(runs: list[Run]):
         assert shown == pytest.approx(expected, abs=1e-3)
 
 
-def test_a_change_is_the_difference_to_the_baseline_of_the_same_mapper(runs: list[Run]):
+def test_a_change_is_the_difference_to_the_baseline_of_the_same_mapper(runs):
     before, after = runs[1], runs[3]
     found = compute_changes(runs, lambda a, b: (-0.05, 0.05)).set_index(['headline', 'mapper'])
     assert set(found['condition']) == {'camera'}
@@ -115,7 +114,7 @@ def test_a_change_is_the_difference_to_the_baseline_of_the_same_mapper(runs: lis
     assert (change['low'], change['high'], change['scenes']) == (-0.05, 0.05, 1)
 
 
-def test_references_are_named_and_have_no_bars(runs: list[Run]):
+def test_references_are_named_and_have_no_bars(runs):
     command = runs[1].plan.mapper.model_copy(update={'command': ('mine',)})
     method = [Run(replace(run.plan, mapper=command), run.report) for run in runs[1::2]]
     mixed = [run for pair in zip(runs[::2], method, strict=True) for run in pair]
@@ -145,7 +144,7 @@ def test_a_method_keeps_its_colour_in_every_report():
     assert set(assign_method_colors([*others, *bundled])) == {*others, *bundled}
 
 
-def test_a_chart_is_as_high_as_its_runs_need(runs: list[Run]):
+def test_a_chart_is_as_high_as_its_runs_need(runs):
     heights = []
     for count in (3, 10):
         many = [
@@ -161,7 +160,7 @@ def test_a_chart_is_as_high_as_its_runs_need(runs: list[Run]):
     assert heights[1] - heights[0] == pytest.approx(14 * 19, abs=2)
 
 
-def test_images_are_written_in_every_format(charts: list[Specification | None], tmp_path):
+def test_images_are_written_in_every_format(charts, tmp_path):
     write_images({'conditions': charts[0]}, tmp_path)
     starts = {file.suffix: file.read_bytes()[:5] for file in tmp_path.iterdir()}
     assert starts == {'.svg': b'<svg ', '.pdf': b'%PDF-', '.png': b'\x89PNG\r'}

@@ -73,7 +73,7 @@ def test_a_map_without_points_has_nothing_to_show():
     assert color_by_class(empty.semantic_map, LABELS) is None
 
 
-def node(node_id: int, name: str, x: float, kind: NodeKind = NodeKind.OBJECT) -> SceneNode:
+def node(node_id, name, x, kind=NodeKind.OBJECT):
     labels = (ScoredLabel(name),) if name else ()
     return SceneNode(node_id, kind, labels, box=AxisAlignedBox([x, 0, 0], [x + 1, 1, 1]))
 

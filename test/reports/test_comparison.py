@@ -11,12 +11,11 @@ from osmabench_ros.metrics.statistics import jackknife_interval
 from osmabench_ros.reports.charts.matrix_charts import draw_robustness_chart
 from osmabench_ros.reports.comparison import (
     OBJECTS,
-    ComparisonView,
     build_comparison_view,
     build_power_rows,
     describe_expected_power,
 )
-from osmabench_ros.reports.content import PageContent, gather
+from osmabench_ros.reports.content import gather
 from osmabench_ros.reports.palette import PointOutcome
 from osmabench_ros.reports.pictures.graph_errors import OUTCOMES, compute_object_shares
 from osmabench_ros.reports.tidy import Run
@@ -25,17 +24,17 @@ from osmabench_ros.runs.report_model import RunReport
 
 
 @pytest.fixture(scope='module')
-def content(runs: list[Run]) -> PageContent:
+def content(runs):
     return gather(runs)
 
 
 @pytest.fixture(scope='module')
-def view(runs: list[Run], content: PageContent) -> ComparisonView:
+def view(runs, content):
     return build_comparison_view(runs, content)
 
 
 @pytest.mark.full
-def test_one_scene_is_compared_by_its_questions_and_objects(view: ComparisonView) -> None:
+def test_one_scene_is_compared_by_its_questions_and_objects(view):
     rows = {(row.subject, row.other, row.metric): row for row in view.mappers}
     questions = rows['baseline', 'noisy_oracle', 'VQA']
     assert questions.units == '4 objects of one scene'
@@ -51,9 +50,7 @@ def test_one_scene_is_compared_by_its_questions_and_objects(view: ComparisonView
     assert {row.reference for row in view.conditions} == {'baseline'}
 
 
-def test_the_mean_over_objects_is_that_of_their_shares(
-    view: ComparisonView, content: PageContent
-) -> None:
+def test_the_mean_over_objects_is_that_of_their_shares(view, content):
     shares = {
         section.run.mapper: np.array(list(section.pictures.object_shares.values()))
         for section in content.sections
@@ -64,7 +61,7 @@ def test_the_mean_over_objects_is_that_of_their_shares(
     assert row.comparison.paired.difference == expected
 
 
-def test_objects_count_their_own_points_only(content: PageContent) -> None:
+def test_objects_count_their_own_points_only(content):
     truth = content.scenes[0].truth
     codes = np.full(len(truth.surface), OUTCOMES.index(PointOutcome.WRONG), np.uint8)
     first = int(truth.surface.instances[truth.surface.instances > 0][0])
@@ -75,7 +72,7 @@ def test_objects_count_their_own_points_only(content: PageContent) -> None:
     assert set(found) == set(truth.surface.instances.tolist()) - {0, first}
 
 
-def scenes_of(runs: list[Run], values: dict[SceneKey, float]) -> list[Run]:
+def scenes_of(runs, values):
     """Return two runs by scene: the first has a value there, the second 0.25."""
     several = []
     for key, value in values.items():
@@ -89,7 +86,7 @@ def scenes_of(runs: list[Run], values: dict[SceneKey, float]) -> list[Run]:
     return several
 
 
-def test_the_power_is_that_of_the_observed_spread(runs: list[Run], content: PageContent) -> None:
+def test_the_power_is_that_of_the_observed_spread(runs, content):
     values = {SceneKey('boxes', f'room_{i}', 0): 0.5 + 0.1 * i for i in range(3)}
     three = scenes_of(runs, values)
     found = build_power_rows(build_comparison_view(three, content))
@@ -110,16 +107,14 @@ def test_the_power_is_that_of_the_observed_spread(runs: list[Run], content: Page
 
 
 @pytest.mark.full
-def test_without_three_units_the_power_is_that_of_an_assumed_spread(
-    runs: list[Run], content: PageContent, html: str
-) -> None:
+def test_without_three_units_the_power_is_that_of_an_assumed_spread(runs, content, html):
     assert build_power_rows(build_comparison_view(runs, content)) == []
     expected = describe_expected_power(runs)
     assert '1 scene: no interval' in expected[0]
     assert f'<p class="notice">{expected[0]}.</p>' in html
 
 
-def test_several_scenes_are_the_units(runs: list[Run], content: PageContent) -> None:
+def test_several_scenes_are_the_units(runs, content):
     values = {SceneKey('boxes', f'room_{i}', 0): 0.5 + 0.1 * i for i in range(3)}
     view = build_comparison_view(scenes_of(runs, values), content)
     [row] = [row for row in view.mappers if row.metric == 'mAcc']
@@ -134,7 +129,7 @@ def test_several_scenes_are_the_units(runs: list[Run], content: PageContent) -> 
 
 
 @pytest.mark.full
-def test_the_page_says_what_was_resampled(html: str) -> None:
+def test_the_page_says_what_was_resampled(html):
     section = html[html.index('<section id="comparison"') :].split('</section>')[0]
     assert '4 objects of one scene' in section
     assert 'nothing about other scenes' in section
@@ -142,7 +137,7 @@ def test_the_page_says_what_was_resampled(html: str) -> None:
     assert '<a href="#comparison">' in html
 
 
-def test_nothing_is_compared_where_there_is_one_run(runs: list[Run], content: PageContent) -> None:
+def test_nothing_is_compared_where_there_is_one_run(runs, content):
     view = build_comparison_view(runs[:1], content)
     assert view.conditions == view.mappers == ()
     assert draw_robustness_chart(view.conditions, runs[:1]) is None

@@ -1,19 +1,17 @@
 import csv
 from dataclasses import replace
 
-from support.world.matrix import Matrix
-
 from osmabench_ros.metrics.record import COLUMNS
 from osmabench_ros.reports.matrix import write_csv
 from osmabench_ros.runs.report_model import MatrixReport, RunReport
 
 
-def read(path) -> list[dict[str, str]]:
+def read(path):
     with path.open(newline='') as stream:
         return list(csv.DictReader(stream))
 
 
-def test_every_record_is_a_row_with_the_columns_of_the_json(matrix: Matrix, tmp_path):
+def test_every_record_is_a_row_with_the_columns_of_the_json(matrix, tmp_path):
     rows = read(write_csv(matrix.report, tmp_path / 'report.csv'))
     assert len(rows) == len(matrix.report.metrics) > 50
     assert list(rows[0]) == list(COLUMNS)
@@ -23,7 +21,7 @@ def test_every_record_is_a_row_with_the_columns_of_the_json(matrix: Matrix, tmp_
         assert row['mode'] == (record.mode or '')
 
 
-def test_spreadsheets_find_no_formulas(matrix: Matrix, tmp_path):
+def test_spreadsheets_find_no_formulas(matrix, tmp_path):
     run = matrix.report.runs[0]
     record = replace(run.metrics[0], class_name='=cmd()', value=-0.5)
     report = MatrixReport(

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from support.world.matrix import HOSTILE, SOFA, Matrix
+from support.world.matrix import HOSTILE, SOFA
 
 from osmabench_ros.base.files import claim_folder
 from osmabench_ros.geometry.boxes import AxisAlignedBox
@@ -21,7 +21,7 @@ from osmabench_ros.vqa.questions import Answer, AnswerType, Evidence, Question, 
 from osmabench_ros.vqa.scores import UNSERVED
 
 
-def question(number: int) -> Question:
+def question(number):
     return Question(f'q-{number}', 's', 'scene', 'Cat', f'text {number}', AnswerType.YES_NO, 'yes')
 
 
@@ -87,7 +87,7 @@ def test_answers_read_as_people_write_them(value, tolerance, text):
     assert show_answer(value, tolerance) == text
 
 
-def test_the_frame_that_shows_most_of_the_nodes_is_chosen(matrix: Matrix):
+def test_the_frame_that_shows_most_of_the_nodes_is_chosen(matrix):
     dialogue = read_dialogue(matrix.plans[0].directory)
     box = (10.0, 20.0, 5.0, 5.0)
     frames = [

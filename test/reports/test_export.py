@@ -2,7 +2,6 @@
 
 import re
 import xml.etree.ElementTree as ElementTree
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -17,11 +16,10 @@ from osmabench_ros.reports.export import (
     read_runs,
 )
 from osmabench_ros.reports.tidy import Run
-from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 
 
 @pytest.fixture(scope='module')
-def out(left: MatrixOnDisk, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def out(left, tmp_path_factory):
     folder = tmp_path_factory.mktemp('paper') / 'files'
     words = ['export', str(left.root), '--to', str(folder)]
     result = CliRunner().invoke(app, words, catch_exceptions=False)
@@ -31,7 +29,7 @@ def out(left: MatrixOnDisk, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_tables_hold_the_figures_of_the_runs(out: Path, left: MatrixOnDisk) -> None:
+def test_the_tables_hold_the_figures_of_the_runs(out, left):
     [_, _, *rows] = [
         [cell.strip() for cell in line.split('|')[1:-1]]
         for line in (out / 'headline.md').read_text().splitlines()
@@ -47,7 +45,7 @@ def test_the_tables_hold_the_figures_of_the_runs(out: Path, left: MatrixOnDisk) 
     assert f'| macc | strict | {" | ".join(f"{value:.4g}" for value in macc)} |' in suite
 
 
-def test_the_best_method_of_a_condition_is_bold_and_no_reference_is(left: MatrixOnDisk) -> None:
+def test_the_best_method_of_a_condition_is_bold_and_no_reference_is(left):
     runs = read_runs(left)
     assert not build_headline_paper_table(runs).bold.to_numpy().any()
     command = {'command': ('mine',)}
@@ -70,7 +68,7 @@ def _changed(plan, **changes):
     return replace(plan, **changes)
 
 
-def test_what_is_special_to_latex_and_markdown_is_escaped() -> None:
+def test_what_is_special_to_latex_and_markdown_is_escaped():
     index = pd.MultiIndex.from_tuples([(r'a\b{c}',)], names=['x & y'])
     cells = pd.DataFrame({'50 %': ['1 | 2']}, index)
     table = PaperTable('a_b', cells, cells == '')
@@ -79,7 +77,7 @@ def test_what_is_special_to_latex_and_markdown_is_escaped() -> None:
     assert r'| a\\b{c} | 1 \| 2 |' in table.write_markdown()
 
 
-def test_figures_have_the_light_colours_of_the_page(out: Path) -> None:
+def test_figures_have_the_light_colours_of_the_page(out):
     names = {file.stem for file in (out / 'figures').iterdir()}
     assert names == {'conditions', 'changes', 'classes', 'questions', 'robustness'}
     for name in names:
@@ -91,7 +89,7 @@ def test_figures_have_the_light_colours_of_the_page(out: Path) -> None:
         assert (out / 'figures' / f'{name}.png').read_bytes().startswith(b'\x89PNG')
 
 
-def test_the_references_are_those_of_what_was_used(out: Path) -> None:
+def test_the_references_are_those_of_what_was_used(out):
     text = (out / 'references.bib').read_text()
     assert re.findall(r'^@\w+\{(\w+),', text, re.MULTILINE) == ['popov2025osmabench']
     assert text.count('{') == text.count('}')
@@ -99,7 +97,7 @@ def test_the_references_are_those_of_what_was_used(out: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_suite_that_was_not_run_is_refused(left: MatrixOnDisk, tmp_path: Path) -> None:
+def test_a_suite_that_was_not_run_is_refused(left, tmp_path):
     with pytest.raises(ConfigError, match='has suite "osma".*osma_segmentation'):
         export_matrix(left, tmp_path / 'out', ['osma'])
     assert not (tmp_path / 'out').exists()

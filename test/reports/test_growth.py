@@ -2,25 +2,24 @@
 
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 from support import scripted_model
 from support.loopback_models import LoopbackModels
 from support.world import box_room
-from support.world.matrix import SCENE_KEY, Matrix, config, inputs_of
+from support.world.matrix import SCENE_KEY, config, inputs_of
 
 from osmabench_ros.base.progress import silent
 from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.maps.storage import read_map, write_map
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluate.over_time import GROWTH, ReportOverTime, score_over_time
-from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, RunPlan, plan_runs
+from osmabench_ros.runs.evaluate.over_time import GROWTH, score_over_time
+from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, plan_runs
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 
 
-def scored(plan: RunPlan) -> ReportOverTime:
+def scored(plan):
     return score_over_time(
         inputs_of(plan),
         list(plan.config.suites),
@@ -31,7 +30,7 @@ def scored(plan: RunPlan) -> ReportOverTime:
 
 
 @pytest.fixture(scope='module')
-def plan(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory) -> RunPlan:
+def plan(matrix, tmp_path_factory):
     """The first run of a copy of the matrix, with a map after every third frame."""
     root = tmp_path_factory.mktemp('grown') / 'matrix'
     shutil.copytree(matrix.root, root)
@@ -50,11 +49,11 @@ def plan(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory) -> RunPlan:
 
 
 @pytest.fixture(scope='module')
-def growth(plan: RunPlan) -> ReportOverTime:
+def growth(plan):
     return scored(plan)
 
 
-def values(growth: ReportOverTime, metric: str) -> list[float]:
+def values(growth, metric):
     return [
         record.value
         for moment in growth.moments
@@ -63,7 +62,7 @@ def values(growth: ReportOverTime, metric: str) -> list[float]:
     ]
 
 
-def test_quality_grows_and_the_last_map_counts_once(growth: ReportOverTime) -> None:
+def test_quality_grows_and_the_last_map_counts_once(growth):
     frames = [moment.frames for moment in growth.moments]
     assert frames[-1] == 12
     assert frames == sorted(set(frames))
@@ -82,9 +81,7 @@ def test_quality_grows_and_the_last_map_counts_once(growth: ReportOverTime) -> N
     assert mean.run_id == growth.run_id
 
 
-def test_it_is_scored_once_and_the_answers_of_the_run_stay(
-    plan: RunPlan, growth: ReportOverTime
-) -> None:
+def test_it_is_scored_once_and_the_answers_of_the_run_stay(plan, growth):
     file = plan.directory / GROWTH
     answers = sorted((plan.directory / 'vqa').rglob('*'))
     before = file.stat().st_mtime_ns, [path.stat().st_mtime_ns for path in answers]
@@ -92,9 +89,7 @@ def test_it_is_scored_once_and_the_answers_of_the_run_stay(
     assert (file.stat().st_mtime_ns, [path.stat().st_mtime_ns for path in answers]) == before
 
 
-def test_a_method_without_maps_on_the_way_has_its_final_one(
-    matrix: Matrix, tmp_path: Path
-) -> None:
+def test_a_method_without_maps_on_the_way_has_its_final_one(matrix, tmp_path):
     shutil.copytree(matrix.root, tmp_path / 'matrix')
     settings = config()
     plan = plan_runs(settings, {settings.scenes[0]: SCENE_KEY}, tmp_path / 'matrix')[0]
@@ -103,7 +98,7 @@ def test_a_method_without_maps_on_the_way_has_its_final_one(
 
 
 @pytest.mark.full
-def test_the_page_shows_it(plan: RunPlan, growth: ReportOverTime, matrix: Matrix) -> None:
+def test_the_page_shows_it(plan, growth, matrix):
     write_matrix_report(plan.config, [plan], matrix.report.runs[:1], plan.root)
     html = (plan.root / 'report.html').read_text()
     section = html[html.index('<section id="growth"') :].split('</section>')[0]
@@ -115,14 +110,12 @@ def test_the_page_shows_it(plan: RunPlan, growth: ReportOverTime, matrix: Matrix
 
 
 @pytest.mark.full
-def test_a_page_without_maps_on_the_way_says_nothing_of_them(html: str) -> None:
+def test_a_page_without_maps_on_the_way_says_nothing_of_them(html):
     assert 'id="growth"' not in html
 
 
 @pytest.mark.full
-def test_a_language_model_is_not_asked_about_maps_on_the_way(
-    plan: RunPlan, matrix: Matrix, tmp_path: Path
-) -> None:
+def test_a_language_model_is_not_asked_about_maps_on_the_way(plan, matrix, tmp_path):
     shutil.copytree(plan.root, tmp_path / 'matrix')
     (tmp_path / 'matrix' / plan.identity.run_id / GROWTH).unlink(missing_ok=True)
     with LoopbackModels(reply=scripted_model.reply) as server:

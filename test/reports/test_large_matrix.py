@@ -4,10 +4,9 @@ import csv
 import json
 import os
 import re
-from pathlib import Path
 
 import pytest
-from support.world.matrix import HOSTILE, Matrix, left_by_a_command
+from support.world.matrix import HOSTILE, left_by_a_command
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.errors import RunError
@@ -15,14 +14,14 @@ from osmabench_ros.reports import matrix as reports
 from osmabench_ros.reports.matrix import rebuild_report
 from osmabench_ros.reports.page import page
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunState
-from osmabench_ros.runs.report_model import MatrixReport, RunReport
+from osmabench_ros.runs.report_model import MatrixReport
 from osmabench_ros.runs.run_manifest import FIGURES, PAGES, finish_run
 
 LINK = re.compile(r'href="([^"#]+)"')
 
 
 @pytest.fixture(scope='module')
-def large(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory) -> MatrixOnDisk:
+def large(matrix, tmp_path_factory):
     """Return six runs, reported two a page; a threshold is on a class."""
     found = left_by_a_command(matrix, tmp_path_factory.mktemp('large') / 'boxes')
     manifest = json.loads((found.root / 'manifest.json').read_text())
@@ -41,7 +40,7 @@ def large(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory) -> MatrixOnD
 
 
 @pytest.mark.full
-def test_the_pages_lead_to_each_other(large: MatrixOnDisk) -> None:
+def test_the_pages_lead_to_each_other(large):
     first = large.root / 'report.html'
     pages = [first.parent / link for link in LINK.findall(first.read_text())]
     assert pages == sorted((large.root / PAGES).glob('*.html'))
@@ -54,9 +53,7 @@ def test_the_pages_lead_to_each_other(large: MatrixOnDisk) -> None:
 
 
 @pytest.mark.full
-def test_every_run_is_on_one_page_with_all_figures_of_the_whole(
-    large: MatrixOnDisk, matrix: Matrix
-) -> None:
+def test_every_run_is_on_one_page_with_all_figures_of_the_whole(large, matrix):
     texts = [page.read_text() for page in sorted((large.root / PAGES).glob('*.html'))]
     runs = iter(matrix.report.runs)
     for text in texts:
@@ -71,7 +68,7 @@ def test_every_run_is_on_one_page_with_all_figures_of_the_whole(
     assert HOSTILE not in ''.join(texts)
 
 
-def test_the_first_page_is_about_the_whole(large: MatrixOnDisk) -> None:
+def test_the_first_page_is_about_the_whole(large):
     text = (large.root / 'report.html').read_text()
     provenance = text[text.index('id="provenance"') :]
     assert '<dt>Date</dt><dd>20' in provenance
@@ -82,9 +79,7 @@ def test_the_first_page_is_about_the_whole(large: MatrixOnDisk) -> None:
     assert 'id="injected"' not in text
 
 
-def test_json_and_csv_have_the_figures_over_all_classes(
-    large: MatrixOnDisk, matrix: Matrix
-) -> None:
+def test_json_and_csv_have_the_figures_over_all_classes(large, matrix):
     report = MatrixReport.model_validate_json((large.root / 'report.json').read_text())
     expected = [
         [item for item in run.metrics if not item.class_name or _is_required(item)]
@@ -98,11 +93,11 @@ def test_json_and_csv_have_the_figures_over_all_classes(
 
 
 @pytest.mark.full
-def test_the_noted_figures_give_the_same_report(matrix: Matrix, tmp_path: Path) -> None:
+def test_the_noted_figures_give_the_same_report(matrix, tmp_path):
     found = left_by_a_command(matrix, tmp_path / 'boxes')
     done = [run.run_id for run in found.runs() if run.state is RunState.DONE]
 
-    def reports() -> list[RunReport | None]:
+    def reports():
         here = MatrixOnDisk(found.root)
         return [here.report(run, {('osma_segmentation', 'macc', '')}) for run in here.runs()]
 
@@ -122,12 +117,12 @@ def test_the_noted_figures_give_the_same_report(matrix: Matrix, tmp_path: Path) 
         reports()
 
 
-def _is_required(item) -> bool:
+def _is_required(item):
     key = (item.suite, item.metric, item.class_name)
     return key == ('osma_segmentation', 'iou', 'sofa')
 
 
-def test_a_threshold_on_a_class_is_judged_all_the_same(large: MatrixOnDisk) -> None:
+def test_a_threshold_on_a_class_is_judged_all_the_same(large):
     report = MatrixReport.model_validate_json((large.root / 'report.json').read_text())
     assert not report.passed
     assert len(report.failed_requirements) == 2
@@ -138,7 +133,7 @@ def test_a_threshold_on_a_class_is_judged_all_the_same(large: MatrixOnDisk) -> N
 
 
 @pytest.mark.full
-def test_a_report_on_one_page_leaves_no_other_pages(large: MatrixOnDisk, tmp_path: Path) -> None:
+def test_a_report_on_one_page_leaves_no_other_pages(large, tmp_path):
     (large.root / PAGES / 'notes.txt').write_text('mine')
     rebuild_report(large)
     assert [item.name for item in (large.root / PAGES).glob('[!.]*')] == ['notes.txt']

@@ -1,11 +1,10 @@
 """Results are compared only if truth, questions, gates and settings are the same."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from support.world.maps import ground_truth, labelled_map
-from support.world.matrix import Matrix, config
+from support.world.matrix import config
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
@@ -15,7 +14,7 @@ from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs
 from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, identify_unnamed_run
-from osmabench_ros.sequences.ground_truth import GroundTruth, write_ground_truth
+from osmabench_ros.sequences.ground_truth import write_ground_truth
 from osmabench_ros.vqa.question_files import write_records
 from osmabench_ros.vqa.questions import AnswerType, Question
 
@@ -24,12 +23,12 @@ OTHER_SUITE = replace(ASKED, id='r', suite='riddles')
 
 
 def scored(
-    folder: Path,
-    truth: GroundTruth | None = None,
-    asked: tuple[Question, ...] = (ASKED,),
-    geometry: dict[str, object] | None = None,
-    **answering: object,
-) -> Path:
+    folder,
+    truth=None,
+    asked=(ASKED,),
+    geometry=None,
+    **answering,
+):
     write_map(labelled_map(), folder / 'map')
     write_ground_truth(truth or ground_truth(), folder / 'ground_truth')
     write_records(folder / 'questions.jsonl', asked)
@@ -49,7 +48,7 @@ def scored(
     return folder / 'out'
 
 
-def shifted() -> GroundTruth:
+def shifted():
     truth = ground_truth()
     surface = replace(truth.surface, points=truth.surface.points + 0.01)
     return replace(truth, surface=surface)
@@ -86,9 +85,7 @@ def test_who_answers_and_what_other_suites_ask_may_differ(changed, tmp_path):
     ['true surface', 'questions of exact_questions', 'gate of instances', 'settings of instances'],
 )
 @pytest.mark.parametrize('most_on_one_page', [25, 1])
-def test_no_page_compares_unlike_runs(
-    name: str, most_on_one_page: int, matrix: Matrix, tmp_path: Path, monkeypatch
-):
+def test_no_page_compares_unlike_runs(name, most_on_one_page, matrix, tmp_path, monkeypatch):
     monkeypatch.setattr('osmabench_ros.reports.matrix.MOST_ON_ONE_PAGE', most_on_one_page)
     first, second, *rest = matrix.report.runs
     one, other = (

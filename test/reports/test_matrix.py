@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 from rich.console import Console
-from support.world.matrix import Matrix, config
+from support.world.matrix import config
 
 from osmabench_ros.base.files import claim_folder, write_json
 from osmabench_ros.reports.matrix import write_matrix_report
@@ -15,17 +15,17 @@ from osmabench_ros.runs.report_model import MatrixReport, Status
 from osmabench_ros.runs.run_manifest import PAGES
 
 
-def test_json_csv_and_page_lie_side_by_side(written: MatrixReport, matrix: Matrix):
+def test_json_csv_and_page_lie_side_by_side(written, matrix):
     data = json.loads((matrix.root / 'report.json').read_text())
     assert MatrixReport.model_validate(data) == written
     assert (matrix.root / 'report.csv').read_text().count('\n') == len(written.metrics) + 1
     assert '<h1>boxes</h1>' in (matrix.root / 'report.html').read_text()
 
 
-def test_it_fails_with_a_failed_run_and_with_an_unmet_requirement(matrix: Matrix, tmp_path):
+def test_it_fails_with_a_failed_run_and_with_an_unmet_requirement(matrix, tmp_path):
     claim_folder(tmp_path)
 
-    def passed(runs, **changes) -> bool:
+    def passed(runs, **changes):
         settings = config().model_copy(update=changes)
         return write_matrix_report(settings, [], runs, tmp_path).passed
 
@@ -37,14 +37,14 @@ def test_it_fails_with_a_failed_run_and_with_an_unmet_requirement(matrix: Matrix
 
 
 @pytest.mark.full
-def test_thresholds_of_time_are_held_against_the_timings_of_the_runs(matrix: Matrix, tmp_path):
+def test_thresholds_of_time_are_held_against_the_timings_of_the_runs(matrix, tmp_path):
     claim_folder(tmp_path)
     complete = [run for run in matrix.report.runs if run.status is Status.COMPLETE][:1]
     identity = next(
         plan.identity for plan in matrix.plans if plan.identity.run_id == complete[0].run_id
     )
 
-    def failures(metric: str, **bounds: float) -> tuple[str, ...]:
+    def failures(metric, **bounds):
         required = Requirement(suite='timing', metric=metric, mapper=identity.mapper, **bounds)
         settings = config().model_copy(update={'requirements': (required,)})
         return write_matrix_report(settings, matrix.plans, complete, tmp_path).failed_requirements
@@ -58,7 +58,7 @@ def test_thresholds_of_time_are_held_against_the_timings_of_the_runs(matrix: Mat
 
 
 @pytest.mark.full
-def test_warnings_of_runs_are_on_the_page_and_in_the_terminal(matrix: Matrix, tmp_path):
+def test_warnings_of_runs_are_on_the_page_and_in_the_terminal(matrix, tmp_path):
     root = shutil.copytree(matrix.root, tmp_path / 'matrix')
     plans = [dataclasses.replace(plan, root=root) for plan in matrix.plans]
     reported = 'condition "dynamic" changes nothing on scene <a>[b]'
@@ -79,7 +79,7 @@ def test_warnings_of_runs_are_on_the_page_and_in_the_terminal(matrix: Matrix, tm
         assert f'warning: {text}' in console.file.getvalue()
 
 
-def test_the_terminal_shows_every_run(written: MatrixReport, matrix: Matrix):
+def test_the_terminal_shows_every_run(written, matrix):
     console = Console(file=io.StringIO(), width=200)
     print_report(written, matrix.root, console)
     text = console.file.getvalue()
@@ -89,7 +89,7 @@ def test_the_terminal_shows_every_run(written: MatrixReport, matrix: Matrix):
 
 
 @pytest.mark.full
-def test_there_is_something_to_pass_only_with_requirements(matrix: Matrix, tmp_path):
+def test_there_is_something_to_pass_only_with_requirements(matrix, tmp_path):
     settings = config().model_copy(update={'requirements': ()})
     done = [
         plan
@@ -107,7 +107,7 @@ def test_there_is_something_to_pass_only_with_requirements(matrix: Matrix, tmp_p
 
 @pytest.mark.full
 def test_maps_are_compared_over_the_questions_that_all_of_them_can_serve(
-    matrix: Matrix, tmp_path, monkeypatch
+    matrix, tmp_path, monkeypatch
 ):
     root = shutil.copytree(matrix.root, tmp_path / 'matrix')
     plans = [dataclasses.replace(plan, root=root) for plan in matrix.plans]
@@ -146,9 +146,7 @@ def test_maps_are_compared_over_the_questions_that_all_of_them_can_serve(
     assert 'VQA common' in (root / PAGES / '00001.html').read_text()
 
 
-def test_where_all_maps_can_serve_the_same_questions_there_is_one_figure(
-    written: MatrixReport, matrix: Matrix, html: str
-):
+def test_where_all_maps_can_serve_the_same_questions_there_is_one_figure(written, matrix, html):
     assert not any(item.metric == 'accuracy_of_common' for item in written.metrics)
     assert any(item.metric == 'accuracy_macro' for item in written.metrics)
     for text in (html, _printed(written, matrix.root)):
@@ -156,7 +154,7 @@ def test_where_all_maps_can_serve_the_same_questions_there_is_one_figure(
         assert 'VQA macro' in text
 
 
-def _printed(report: MatrixReport, root) -> str:
+def _printed(report, root):
     console = Console(file=io.StringIO(), width=200)
     print_report(report, root, console)
     return console.file.getvalue()

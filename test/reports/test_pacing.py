@@ -2,24 +2,22 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from rich.console import Console
-from support.world.matrix import Matrix
 
 from osmabench_ros.errors import RunError
 from osmabench_ros.reports.pacing import PacingView, read_timed_runs
 from osmabench_ros.reports.terminal import print_report
-from osmabench_ros.reports.tidy import Run, join_runs
+from osmabench_ros.reports.tidy import join_runs
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
 
 
-def section(html: str) -> str:
+def section(html):
     return html[html.index('<section id="time"') :].split('</section>')[0]
 
 
-def test_realtime_runs_tell_every_node_and_lockstep_runs_that_nothing_is_lost(html: str) -> None:
+def test_realtime_runs_tell_every_node_and_lockstep_runs_that_nothing_is_lost(html):
     text = re.sub(r'\s+', ' ', re.sub(r'<[^>]+>', ' ', section(html).split('<figure')[0]))
     assert 'No frame is lost in lockstep: 24 frames in 2 runs' in text
     assert 'mapper 12 9 8 3 25.0 12.3 45.6 78.9 250.0 10.0' in text
@@ -30,32 +28,32 @@ def test_realtime_runs_tell_every_node_and_lockstep_runs_that_nothing_is_lost(ht
     assert '<a href="#time">' in html
 
 
-def test_a_frame_that_lockstep_lost_is_not_passed_over(runs: list[Run]) -> None:
+def test_a_frame_that_lockstep_lost_is_not_passed_over(runs):
     view = PacingView.of(read_timed_runs(runs))
     assert (len(view.lockstep), view.lockstep_frames, view.lockstep_lost) == (2, 24, 0)
     assert [len(item.measured.participants) for item in view.realtime] == [2, 2]
 
 
-def printed(report: MatrixReport, root: Path) -> str:
+def printed(report, root):
     console = Console(width=140, record=True, file=open('/dev/null', 'w'))  # noqa: SIM115
     print_report(report, root, console)
     return re.sub(r' +', ' ', console.export_text())
 
 
-def test_the_terminal_tells_the_same(matrix: Matrix) -> None:
+def test_the_terminal_tells_the_same(matrix):
     text = printed(matrix.report, matrix.root)
     assert ' mapper 12 9 8 3 25.0 12.3 45.6 78.9 250.0 10.0' in text
     assert 'map staleness 4.2 s' in text
     assert 'no frame is lost in lockstep: 24 frames in 2 runs' in text
 
 
-def test_a_run_without_records_has_a_row(tmp_path: Path) -> None:
+def test_a_run_without_records_has_a_row(tmp_path):
     run = RunReport(run_id='a.b.c', status=Status.COMPLETE)
     text = printed(MatrixReport(name='n', passed=True, runs=(run,)), tmp_path)
     assert 'a.b.c' in text
 
 
-def test_a_broken_file_is_named(matrix: Matrix, tmp_path: Path) -> None:
+def test_a_broken_file_is_named(matrix, tmp_path):
     run = RunReport(run_id='r', status=Status.COMPLETE)
     (tmp_path / 'r').mkdir()
     (tmp_path / 'r' / 'timings.json').write_text('[]')
@@ -63,7 +61,7 @@ def test_a_broken_file_is_named(matrix: Matrix, tmp_path: Path) -> None:
         printed(MatrixReport(name='n', passed=True, runs=(run,)), tmp_path)
 
 
-def test_which_realtime_runs_were_measured_alone_is_told(matrix: Matrix) -> None:
+def test_which_realtime_runs_were_measured_alone_is_told(matrix):
     realtime = [
         file
         for file in (plan.directory / 'timings.json' for plan in matrix.plans)

@@ -8,23 +8,21 @@ from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
-from support.world.matrix import HOSTILE, Matrix
+from support.world.matrix import HOSTILE
 
 from osmabench_ros.base.files import claim_folder
 from osmabench_ros.reports import content
 from osmabench_ros.reports.page.page import list_home_advantages, write_page
 from osmabench_ros.reports.tidy import join_runs
 from osmabench_ros.runs.config import MapperConfig
-from osmabench_ros.runs.report_model import MatrixReport
 
 
 class Elements(HTMLParser):
     """Collects what a browser would find, without running anything."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text):
         super().__init__()
         self.found: list[tuple[str, dict[str, str | None]]] = []
         self.feed(text)
@@ -37,11 +35,11 @@ class Elements(HTMLParser):
 
 
 @pytest.fixture(scope='module')
-def elements(html: str) -> list[tuple[str, dict[str, str | None]]]:
+def elements(html):
     return Elements(html).found
 
 
-def test_bundled_mappers_are_said_to_be_at_home(matrix: Matrix, written: MatrixReport, html: str):
+def test_bundled_mappers_are_said_to_be_at_home(matrix, written, html):
     [notice] = re.findall(r'<strong>Shared assumptions\.</strong>(.*?)</p>', html)
     assert 'oracle reads ground-truth images' in notice
     assert 'definitions of the benchmark' in notice
@@ -59,7 +57,7 @@ def test_the_page_needs_nothing_beside_it(elements):
             assert value is None or value.startswith(('data:image/', '#')), (tag, name, value)
 
 
-def test_no_text_from_outside_becomes_markup(html: str, elements):
+def test_no_text_from_outside_becomes_markup(html, elements):
     assert not any(attributes.get('id') == 'injected' for _, attributes in elements)
     assert not any('onerror' in attributes for _, attributes in elements)
     assert [tag for tag, _ in elements].count('script') == 7
@@ -70,7 +68,7 @@ def test_no_text_from_outside_becomes_markup(html: str, elements):
     assert data['runs'][0]['nodes']['999']['name'] == HOSTILE[:80]
 
 
-def test_only_our_own_script_may_run(html: str, elements):
+def test_only_our_own_script_may_run(html, elements):
     policy = next(a['content'] for t, a in elements if 'http-equiv' in a)
     assert "default-src 'none'" in policy
     assert re.search(r"script-src 'sha256-[A-Za-z0-9+/]{43}='", policy)
@@ -85,7 +83,7 @@ def test_ids_are_unique_and_every_reference_leads_somewhere(elements):
     assert wanted - set(counts) == set()
 
 
-def test_pictures_and_tables_say_what_they_are(html: str, elements):
+def test_pictures_and_tables_say_what_they_are(html, elements):
     assert all(a['aria-label'] for _, a in elements if 'data-chart' in a)
     for tag, attributes in elements:
         if tag == 'img':
@@ -99,7 +97,7 @@ def test_pictures_and_tables_say_what_they_are(html: str, elements):
     assert all(after <= before + 1 for before, after in pairwise(headings))
 
 
-def test_failed_runs_are_shown_with_their_error(html: str):
+def test_failed_runs_are_shown_with_their_error(html):
     escaped = '&lt;/script&gt;&lt;img src=x'
     assert html.count(escaped) >= 4
     assert 'broken' in html
@@ -114,7 +112,7 @@ def test_a_frame_and_four_views_stand_for_each_run(elements):
 
 
 @pytest.mark.full
-def test_a_missing_map_is_said_and_does_not_stop_the_page(matrix: Matrix, tmp_path: Path):
+def test_a_missing_map_is_said_and_does_not_stop_the_page(matrix, tmp_path):
     root = tmp_path / 'copy'
     shutil.copytree(matrix.root, root)
     plans = [replace(plan, root=root) for plan in matrix.plans]
@@ -125,7 +123,7 @@ def test_a_missing_map_is_said_and_does_not_stop_the_page(matrix: Matrix, tmp_pa
     assert str(plans[0].map_directory) in html
 
 
-def test_a_folder_with_nothing_but_reports_still_gives_a_page(matrix: Matrix, tmp_path: Path):
+def test_a_folder_with_nothing_but_reports_still_gives_a_page(matrix, tmp_path):
     plans = [replace(plan, root=tmp_path) for plan in matrix.plans]
     html = write_page(matrix.report, plans, tmp_path).read_text(encoding='utf-8')
     assert 'id="headline-table"' in html
@@ -133,7 +131,7 @@ def test_a_folder_with_nothing_but_reports_still_gives_a_page(matrix: Matrix, tm
 
 
 @pytest.mark.full
-def test_encoders_and_labels_made_by_machine_are_named(matrix: Matrix, tmp_path: Path):
+def test_encoders_and_labels_made_by_machine_are_named(matrix, tmp_path):
     claim_folder(tmp_path)
     plans = [replace(plan, root=tmp_path) for plan in matrix.plans]
     first, *others = matrix.report.runs
@@ -153,7 +151,7 @@ def test_encoders_and_labels_made_by_machine_are_named(matrix: Matrix, tmp_path:
     assert '<th scope="row">prompts</th><td>ToyCLIP &lt;b&gt;</td>' in html
 
 
-def test_a_large_matrix_shows_the_pictures_of_its_first_runs(matrix: Matrix, monkeypatch):
+def test_a_large_matrix_shows_the_pictures_of_its_first_runs(matrix, monkeypatch):
     monkeypatch.setattr(content, 'MOST_ILLUSTRATED', 1)
     sections = content.gather(join_runs(matrix.plans, matrix.report.runs)).sections
     assert [section.pictures is not None for section in sections] == [True] + [False] * 5
@@ -161,12 +159,12 @@ def test_a_large_matrix_shows_the_pictures_of_its_first_runs(matrix: Matrix, mon
     assert [section.shown for section in sections] == [True, False, True, False, False, True]
 
 
-def test_the_page_stays_small(page: Path):
+def test_the_page_stays_small(page):
     assert page.stat().st_size < 3_500_000
 
 
 @pytest.mark.full
-def test_the_page_is_drawn_without_torch(matrix: Matrix, tmp_path: Path):
+def test_the_page_is_drawn_without_torch(matrix, tmp_path):
     script = (
         'import sys, pickle, pathlib\n'
         'class Blocked:\n'

@@ -2,8 +2,6 @@
 
 import io
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from shutil import which
 
 import pytest
@@ -18,7 +16,7 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope='module')
-def browser() -> Iterator['playwright.Browser']:
+def browser():
     with playwright.sync_playwright() as started:
         opened = started.chromium.launch(
             executable_path=which('chromium'), args=['--no-sandbox', '--enable-unsafe-swiftshader']
@@ -28,7 +26,7 @@ def browser() -> Iterator['playwright.Browser']:
 
 
 @pytest.fixture
-def tab(browser: 'playwright.Browser', page: Path) -> Iterator['playwright.Page']:
+def tab(browser, page):
     """Open the page; whatever it complains about or asks for fails the test."""
     tab = browser.new_page(viewport={'width': 1200, 'height': 900})
     complaints: list[str] = []
@@ -45,20 +43,20 @@ def tab(browser: 'playwright.Browser', page: Path) -> Iterator['playwright.Page'
     assert [url for url in requests if not url.startswith('data:')] == [page.as_uri()]
 
 
-def column(tab: 'playwright.Page', table: str, number: int) -> list[str]:
+def column(tab, table, number):
     return tab.eval_on_selector_all(
         f'#{table} tbody tr:not([hidden]) > :nth-child({number})',
         'cells => cells.map(cell => cell.textContent.trim())',
     )
 
 
-def visible_questions(tab: 'playwright.Page') -> list[str]:
+def visible_questions(tab):
     return tab.eval_on_selector_all(
         '.question-toggle', 'items => items.map(item => item.textContent)'
     )
 
 
-def marks(tab: 'playwright.Page', chart: str, kind: str) -> int:
+def marks(tab, chart, kind):
     return tab.locator(f'[data-chart={chart}] .mark-{kind}.role-mark > path').count()
 
 
@@ -128,7 +126,7 @@ def test_hostile_texts_stay_texts(tab):
     assert tab.locator('#injected').count() == 0
 
 
-def test_a_script_that_got_in_would_not_run(browser, page: Path, tmp_path: Path):
+def test_a_script_that_got_in_would_not_run(browser, page, tmp_path):
     text = page.read_text(encoding='utf-8')
     spoilt = tmp_path / 'spoilt.html'
     bad = '<script>window.hacked = true</script><img src="http://127.0.0.1:9/x.png">'
@@ -264,7 +262,7 @@ def test_narrow_windows_scroll_tables_not_the_page(tab):
 
 
 @pytest.mark.parametrize('scheme', few(['light', 'dark'], 'dark'))
-def test_text_is_legible_in_both_schemes(browser, page: Path, scheme: str):
+def test_text_is_legible_in_both_schemes(browser, page, scheme):
     tab = browser.new_page(color_scheme=scheme)
     tab.goto(page.as_uri())
     tab.wait_for_selector('html[data-drawn]')
@@ -285,13 +283,13 @@ def test_text_is_legible_in_both_schemes(browser, page: Path, scheme: str):
     tab.close()
 
 
-def contrast(first: str, second: str) -> float:
+def contrast(first, second):
     """Return the contrast ratio of WCAG 2 of two CSS colours."""
     light, dark = sorted((luminance(color) for color in (first, second)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 
-def luminance(color: str) -> float:
+def luminance(color):
     channels = [int(part) / 255 for part in color[color.index('(') + 1 : -1].split(',')[:3]]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

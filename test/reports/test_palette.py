@@ -21,7 +21,7 @@ def test_every_class_has_a_colour_of_its_own():
 
 
 def test_structure_is_paler_than_things():
-    def saturation(name: str) -> float:
+    def saturation(name):
         return colorsys.rgb_to_hsv(
             *(v / 255 for v in assign_class_colors(LABELS)[LABELS.id_of(name)])
         )[1]

@@ -9,7 +9,7 @@ from osmabench_ros.errors import RunError
 from osmabench_ros.reports.pictures.sample_frames import encode_drawing, encode_photo
 
 
-def decoded(uri: str) -> Image.Image:
+def decoded(uri):
     return Image.open(io.BytesIO(base64.b64decode(uri.split(',')[1])))
 
 

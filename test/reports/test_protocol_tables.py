@@ -1,17 +1,16 @@
 """Tables of other protocols' questions: what a run has stands there, what it lacks is a dash."""
 
 import pytest
-from support.world.matrix import Matrix
 
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.charts.matrix_charts import draw_question_chart, list_question_charts
-from osmabench_ros.reports.page.metric_tables import ProtocolTable, build_protocol_tables
+from osmabench_ros.reports.page.metric_tables import build_protocol_tables
 from osmabench_ros.reports.page.page import make_page_environment
 from osmabench_ros.reports.tidy import Run, join_runs
 from osmabench_ros.runs.report_model import RunReport, join_run
 
 
-def with_figures(run: Run, *figures: tuple[str, str, str, float | None], mode: str = '') -> Run:
+def with_figures(run, *figures, mode=''):
     """Return a run with figures more: suite, metric, class and value."""
     records = (
         MetricRecord(suite, mode, metric, name, value, n=8)
@@ -21,12 +20,12 @@ def with_figures(run: Run, *figures: tuple[str, str, str, float | None], mode: s
     return Run(run.plan, RunReport(**{**dict(run.report), 'metrics': metrics}))
 
 
-def texts(table: ProtocolTable) -> list[list[str]]:
+def texts(table):
     return table.cells.map(lambda cell: cell.text).to_numpy().tolist()
 
 
 @pytest.fixture
-def runs(matrix: Matrix) -> list[Run]:
+def runs(matrix):
     first, second, *others = join_runs(matrix.plans, matrix.report.runs)
     first = with_figures(
         first,
@@ -43,7 +42,7 @@ def runs(matrix: Matrix) -> list[Run]:
     return [first, with_figures(second, ('space3d', 'accuracy', '', 0.5)), *others]
 
 
-def test_kinds_of_questions_and_types_of_changes_are_columns(runs: list[Run]):
+def test_kinds_of_questions_and_types_of_changes_are_columns(runs):
     kinds, changes, maps = build_protocol_tables(runs)
     assert (kinds.suite, list(kinds.cells)) == ('space3d', ['all', 'navigation'])
     # The other map was not scored by kind.
@@ -57,7 +56,7 @@ def test_kinds_of_questions_and_types_of_changes_are_columns(runs: list[Run]):
     assert texts(maps)[0] == ['60.0', '25']
 
 
-def test_the_page_shows_them_and_leaves_out_the_section_without_any(runs: list[Run]):
+def test_the_page_shows_them_and_leaves_out_the_section_without_any(runs):
     section = make_page_environment().get_template('protocols.html')
     html = section.render(protocols=build_protocol_tables(runs), charts={})
     assert html.count('<table') == 3
@@ -65,7 +64,7 @@ def test_the_page_shows_them_and_leaves_out_the_section_without_any(runs: list[R
     assert not section.render(protocols=build_protocol_tables(runs[2:]), charts={}).strip()
 
 
-def test_each_protocol_has_the_figures_of_its_field(matrix: Matrix):
+def test_each_protocol_has_the_figures_of_its_field(matrix):
     run, *_ = join_runs(matrix.plans, matrix.report.runs)
     run = with_figures(
         run,

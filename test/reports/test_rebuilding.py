@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -17,16 +16,16 @@ FILES = ('report.json', 'report.csv', 'report.html')
 
 
 @pytest.fixture
-def whole(left: MatrixOnDisk, tmp_path: Path) -> MatrixOnDisk:
+def whole(left, tmp_path):
     return MatrixOnDisk(shutil.copytree(left.root, tmp_path / 'whole'))
 
 
-def figures_of(root: Path) -> list[bytes]:
+def figures_of(root):
     return [(root / name).read_bytes() for name in FILES]
 
 
 @pytest.mark.full
-def test_built_again_the_report_is_the_same_byte_for_byte(whole: MatrixOnDisk) -> None:
+def test_built_again_the_report_is_the_same_byte_for_byte(whole):
     before = figures_of(whole.root)
     for name in FILES:
         (whole.root / name).unlink()
@@ -34,9 +33,7 @@ def test_built_again_the_report_is_the_same_byte_for_byte(whole: MatrixOnDisk) -
     assert figures_of(whole.root) == before
 
 
-def test_runs_copied_from_other_machines_count_as_done(
-    whole: MatrixOnDisk, tmp_path: Path
-) -> None:
+def test_runs_copied_from_other_machines_count_as_done(whole, tmp_path):
     elsewhere = tmp_path / 'elsewhere'
     for run_id in whole.run_ids[::2]:
         (whole.root / run_id).rename(elsewhere.with_name(run_id))
@@ -50,7 +47,7 @@ def test_runs_copied_from_other_machines_count_as_done(
     assert figures_of(whole.root) == before
 
 
-def test_runs_of_another_configuration_are_refused(whole: MatrixOnDisk) -> None:
+def test_runs_of_another_configuration_are_refused(whole):
     before, manifest = figures_of(whole.root), whole.root / whole.run_ids[0] / 'manifest.json'
     data = json.loads(manifest.read_text())
     write_json(manifest, {**data, 'config': {**data['config'], 'robot': {'radius_m': 0.9}}})
@@ -60,7 +57,7 @@ def test_runs_of_another_configuration_are_refused(whole: MatrixOnDisk) -> None:
 
 
 @pytest.mark.full
-def test_a_part_is_reported_as_a_part(whole: MatrixOnDisk) -> None:
+def test_a_part_is_reported_as_a_part(whole):
     cut_off, absent = whole.run_ids[0], whole.run_ids[3]
     (whole.root / cut_off / 'report.json').unlink()
     shutil.rmtree(whole.root / absent)
@@ -74,7 +71,7 @@ def test_a_part_is_reported_as_a_part(whole: MatrixOnDisk) -> None:
     assert warning in (whole.root / 'report.html').read_text()
 
 
-def test_nothing_done_is_no_report(whole: MatrixOnDisk) -> None:
+def test_nothing_done_is_no_report(whole):
     for run_id in whole.run_ids:
         shutil.rmtree(whole.root / run_id)
     before = figures_of(whole.root)
@@ -84,7 +81,7 @@ def test_nothing_done_is_no_report(whole: MatrixOnDisk) -> None:
 
 
 @pytest.mark.full
-def test_a_folder_in_use_is_left(whole: MatrixOnDisk, tmp_path: Path) -> None:
+def test_a_folder_in_use_is_left(whole, tmp_path):
     with held(whole.root), pytest.raises(RunError, match='in use'):
         rebuild_report(whole)
     with held(whole.root):
@@ -92,14 +89,14 @@ def test_a_folder_in_use_is_left(whole: MatrixOnDisk, tmp_path: Path) -> None:
     assert sum(run.status is Status.COMPLETE for run in report.runs) == 4
 
 
-def test_the_report_of_a_sweep_is_not_replaced(whole: MatrixOnDisk) -> None:
+def test_the_report_of_a_sweep_is_not_replaced(whole):
     write_json(whole.root / 'report.json', {'schema_name': 'osmabench.sweep/1'})
     with pytest.raises(RunError, match='not a report of a matrix'):
         rebuild_report(whole)
 
 
 @pytest.mark.full
-def test_the_mapper_to_compare_with_can_be_chosen(whole: MatrixOnDisk, tmp_path: Path) -> None:
+def test_the_mapper_to_compare_with_can_be_chosen(whole, tmp_path):
     for name in ('oracle', 'noisy_oracle'):
         rebuild_report(whole, tmp_path / name, reference=name)
         text = (tmp_path / name / 'report.html').read_text('utf-8')

@@ -3,12 +3,10 @@
 import sys
 from collections import defaultdict
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from support.world.matrix import Matrix
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
@@ -24,7 +22,7 @@ RECORDED = 1
 """The flawed run of the matrix."""
 
 
-def read(path: Path) -> dict[str, dict[str, list[Any]]]:
+def read(path):
     """Return the rows of every column of every entity."""
     chunk = pytest.importorskip('rerun.chunk', reason='this rerun has no chunk reader')
     found: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
@@ -35,18 +33,18 @@ def read(path: Path) -> dict[str, dict[str, list[Any]]]:
     return found
 
 
-def only(entity: dict[str, list[Any]], column: str) -> list[Any]:
+def only(entity, column):
     [row] = entity[column]
     return row
 
 
-def colors(entity: dict[str, list[Any]], kind: str) -> set[tuple[int, ...]]:
+def colors(entity, kind):
     packed = np.array(only(entity, f'{kind}:colors'), np.uint32)
     return {tuple(int(v >> shift & 255) for shift in (24, 16, 8)) for v in np.unique(packed)}
 
 
 @pytest.fixture(scope='module')
-def entities(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory):
+def entities(matrix, tmp_path_factory):
     pytest.importorskip('rerun', reason="rerun is not installed; pip install '.[rerun]'")
     file = tmp_path_factory.mktemp('rerun') / 'new' / 'run.rrd'
     arguments = ['map', 'view', str(matrix.plans[RECORDED].directory), '--rerun', str(file)]
@@ -56,7 +54,7 @@ def entities(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory):
     return read(file)
 
 
-def test_the_whole_map_is_recorded(entities, matrix: Matrix):
+def test_the_whole_map_is_recorded(entities, matrix):
     semantic_map = read_map(matrix.plans[RECORDED].map_directory)
     for name in ('color', 'class'):
         parts = (entities[f'/world/map/{name}{part}'] for part in ('', '/ceiling'))
@@ -75,7 +73,7 @@ def test_the_whole_map_is_recorded(entities, matrix: Matrix):
     assert drawn == len(semantic_map.graph.edges) > 0
 
 
-def test_errors_have_their_colours(entities, matrix: Matrix):
+def test_errors_have_their_colours(entities, matrix):
     shown = colors(entities['/world/map/errors'], 'Points3D')
     assert {PointOutcome.CORRECT.color, PointOutcome.WRONG.color} <= shown
     assert shown <= {*(item.color for item in PointOutcome), HALLUCINATED}
@@ -100,14 +98,14 @@ def test_every_frame_has_a_pose_and_kept_ones_a_picture(entities):
     assert seconds == pytest.approx([0.0, 0.6, 1.2])
 
 
-def test_words_and_figures_come_along(entities, matrix: Matrix):
+def test_words_and_figures_come_along(entities, matrix):
     [text] = only(entities['/about'], 'TextDocument:text')
     assert matrix.plans[RECORDED].identity.run_id in text
     assert '| mAcc |' in text
     assert '| wrong class | orange |' in text
 
 
-def test_a_map_alone_is_recorded_without_errors(matrix: Matrix, tmp_path: Path):
+def test_a_map_alone_is_recorded_without_errors(matrix, tmp_path):
     pytest.importorskip('rerun', reason="rerun is not installed; pip install '.[rerun]'")
     file = tmp_path / 'map.rrd'
     directory = matrix.plans[RECORDED].map_directory
@@ -118,7 +116,7 @@ def test_a_map_alone_is_recorded_without_errors(matrix: Matrix, tmp_path: Path):
     assert not [path for path in found if 'errors' in path or 'camera' in path]
 
 
-def test_a_failure_leaves_the_older_recording(matrix: Matrix, tmp_path: Path):
+def test_a_failure_leaves_the_older_recording(matrix, tmp_path):
     pytest.importorskip('rerun', reason="rerun is not installed; pip install '.[rerun]'")
     file = tmp_path / 'old.rrd'
     file.write_text('older')
@@ -135,7 +133,7 @@ def test_a_failure_leaves_the_older_recording(matrix: Matrix, tmp_path: Path):
     assert [item.name for item in tmp_path.iterdir()] == ['old.rrd']
 
 
-def test_without_rerun_the_extra_is_named(matrix: Matrix, tmp_path: Path, monkeypatch):
+def test_without_rerun_the_extra_is_named(matrix, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, 'rerun', None)
     view = RerunScene('x', read_map(matrix.plans[RECORDED].map_directory))
     with pytest.raises(MissingDependencyError, match='pip install .*rerun-sdk'):
@@ -143,7 +141,7 @@ def test_without_rerun_the_extra_is_named(matrix: Matrix, tmp_path: Path, monkey
     assert not list(tmp_path.iterdir())
 
 
-def test_an_evaluation_writes_one_too(matrix: Matrix, tmp_path: Path):
+def test_an_evaluation_writes_one_too(matrix, tmp_path):
     pytest.importorskip('rerun', reason="rerun is not installed; pip install '.[rerun]'")
     plan, file = matrix.plans[RECORDED], tmp_path / 'map.rrd'
     truth = plan.shared_directory / GROUND_TRUTH_FOLDER
@@ -154,7 +152,7 @@ def test_an_evaluation_writes_one_too(matrix: Matrix, tmp_path: Path):
     assert '/world/map/errors' in read(file)
 
 
-def test_several_runs_get_a_file_each(matrix: Matrix, tmp_path: Path):
+def test_several_runs_get_a_file_each(matrix, tmp_path):
     pytest.importorskip('rerun', reason="rerun is not installed; pip install '.[rerun]'")
     runs = [plan.directory for plan in matrix.plans[:2]]
     files = record_runs(runs, tmp_path / 'all.rrd')
@@ -162,7 +160,7 @@ def test_several_runs_get_a_file_each(matrix: Matrix, tmp_path: Path):
     assert sorted(tmp_path.iterdir()) == sorted(files)
 
 
-def test_the_verbs_ask_for_rerun_before_they_start(matrix: Matrix, tmp_path: Path, monkeypatch):
+def test_the_verbs_ask_for_rerun_before_they_start(matrix, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, 'rerun', None)
     for verb in (['run', 'demo'], ['map', 'evaluate', 'nowhere', '--ground-truth', 'nowhere']):
         out = ['--out', str(tmp_path / 'out'), '--rerun', 'x.rrd']

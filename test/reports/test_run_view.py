@@ -1,9 +1,7 @@
 import math
 from dataclasses import replace
 
-import pandas as pd
 import pytest
-from support.world.matrix import Matrix
 
 from osmabench_ros.reports.tidy import (
     Run,
@@ -20,31 +18,31 @@ MACC = read_headlines()[0]
 VQA = next(item for item in read_headlines() if item.title == 'VQA')
 
 
-def vqa_of(runs: list[Run], mapper: str) -> pd.Series:
+def vqa_of(runs, mapper):
     """Return the mean accuracy of a mapper under the baseline condition."""
     found = compute_means(select_headline_scores(runs, [VQA]), ['mapper', 'condition'])
     return found.set_index(['mapper', 'condition']).loc[mapper, 'baseline']
 
 
-def test_runs_follow_the_plans_whatever_the_order_of_the_reports(matrix: Matrix):
+def test_runs_follow_the_plans_whatever_the_order_of_the_reports(matrix):
     runs = join_runs(matrix.plans, matrix.report.runs[::-1])
     assert [run.report.run_id for run in runs] == [p.identity.run_id for p in matrix.plans]
     assert join_runs(matrix.plans, matrix.report.runs[:2])[-1].mapper == 'noisy_oracle'
 
 
-def test_the_first_condition_is_the_baseline_where_none_is_called_so(runs: list[Run]):
+def test_the_first_condition_is_the_baseline_where_none_is_called_so(runs):
     assert find_baseline_condition(runs) == 'baseline'
     assert find_baseline_condition(runs[3:]) == 'camera'
 
 
-def test_a_single_run_keeps_its_interval_and_several_are_averaged(runs: list[Run]):
+def test_a_single_run_keeps_its_interval_and_several_are_averaged(runs):
     one = vqa_of(runs, 'oracle')
     assert one.low < one.value < one.high
     two = vqa_of([runs[0], moved(runs[0], 'hall')], 'oracle')
     assert (two.value, math.isnan(two.low), len(two.units)) == (pytest.approx(one.value), True, 2)
 
 
-def moved(run: Run, scene: str, value: float = 0.6, **seeds: int) -> Run:
+def moved(run, scene, value=0.6, **seeds):
     """Return a run with another scene, seeds and accuracy."""
     key = SceneKey('boxes', scene, 0, seeds.get('path'))
     identity = replace(run.plan.identity, scene_key=key, method_seed=seeds.get('method'))
@@ -56,7 +54,7 @@ def moved(run: Run, scene: str, value: float = 0.6, **seeds: int) -> Run:
     return Run(replace(run.plan, identity=identity), report)
 
 
-def test_paths_and_repetitions_count_within_their_scene(matrix: Matrix):
+def test_paths_and_repetitions_count_within_their_scene(matrix):
     first = join_runs(matrix.plans, matrix.report.runs)[0]
     runs = [
         moved(first, 'hall', 0.2, path=1, method=1), moved(first, 'hall', 0.4, path=1, method=2),
@@ -71,6 +69,6 @@ def test_paths_and_repetitions_count_within_their_scene(matrix: Matrix):
     assert runs[1].title == 'oracle · baseline · method seed 2'
 
 
-def test_columns_without_any_record_are_left_out(runs: list[Run]):
+def test_columns_without_any_record_are_left_out(runs):
     assert MACC in select_map_headlines([run.report.metrics for run in runs])
     assert select_map_headlines([run.report.metrics for run in runs if run.failed]) == []

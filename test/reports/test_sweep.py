@@ -3,7 +3,6 @@
 import csv
 import io
 import re
-from pathlib import Path
 
 import pytest
 import vl_convert
@@ -25,7 +24,7 @@ from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
 HOSTILE = '<b id="injected">'
 
 
-def point(speed: float, loss: float | None, quality: float = 0.5, **parts: object) -> SweepPoint:
+def point(speed, loss, quality=0.5, **parts):
     identity = RunIdentity(SceneKey('d', 's', 0), 'c', 'm', 'opengl', speed)
     record = MetricRecord('osma_segmentation', 'strict', 'fmiou', '', quality, 0.3, 0.75, 9)
     given = {
@@ -40,7 +39,7 @@ def point(speed: float, loss: float | None, quality: float = 0.5, **parts: objec
 
 
 @pytest.fixture(scope='module')
-def report() -> SweepReport:
+def report():
     points = (
         point(1, 0.0, 0.625),
         point(2, 0.25),
@@ -58,13 +57,13 @@ def report() -> SweepReport:
 
 
 @pytest.fixture(scope='module')
-def root(report: SweepReport, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(report, tmp_path_factory):
     folder = tmp_path_factory.mktemp('sweep')
     write_sweep_report(report, folder)
     return folder
 
 
-def test_the_page_has_verdict_chart_and_every_run(root: Path) -> None:
+def test_the_page_has_verdict_chart_and_every_run(root):
     html = (root / 'report.html').read_text()
     text = re.sub(r'\s+', ' ', re.sub(r'<[^>]+>', ' ', html))
     assert 'fastest speed with at most 5 % loss: 1 (2: 25.0 % loss)' in text
@@ -77,7 +76,7 @@ def test_the_page_has_verdict_chart_and_every_run(root: Path) -> None:
     assert not re.search(r'(?:src|href)="http', html)
 
 
-def test_each_run_has_a_point_in_the_colour_of_its_method(report: SweepReport) -> None:
+def test_each_run_has_a_point_in_the_colour_of_its_method(report):
     chart = use_light_colors(draw_sweep_chart(report, select_shown_headlines(report)) or {})
     points = re.findall(
         r'<g class="mark-symbol role-mark child_layer_3_marks".*?</g>',
@@ -89,7 +88,7 @@ def test_each_run_has_a_point_in_the_colour_of_its_method(report: SweepReport) -
         assert len(re.findall(r'<path [^>]*fill="#[0-9a-f]{6}"', panel)) == 4
 
 
-def test_the_same_is_in_the_files(root: Path, report: SweepReport) -> None:
+def test_the_same_is_in_the_files(root, report):
     assert SweepReport.model_validate(read_json(root / 'report.json')) == report
     rows = list(csv.DictReader(io.StringIO((root / 'report.csv').read_text())))
     assert [(row['mapper'], row['speed_factor'], row['loss']) for row in rows] == [
@@ -102,7 +101,7 @@ def test_the_same_is_in_the_files(root: Path, report: SweepReport) -> None:
     assert rows[0]['osma_segmentation.strict.fmiou'] == '0.625'
 
 
-def test_the_terminal_shows_the_edge(report: SweepReport, tmp_path: Path) -> None:
+def test_the_terminal_shows_the_edge(report, tmp_path):
     console = Console(width=120, record=True, file=io.StringIO())
     print_sweep(report, tmp_path, console)
     lines = [re.sub(r' +', ' ', line).strip() for line in console.export_text().splitlines()]
@@ -112,7 +111,7 @@ def test_the_terminal_shows_the_edge(report: SweepReport, tmp_path: Path) -> Non
     assert any(line.startswith('fastest speed with at most 5 % loss: 1') for line in lines)
 
 
-def test_brackets_in_names_and_errors_are_printed_as_they_are(tmp_path: Path) -> None:
+def test_brackets_in_names_and_errors_are_printed_as_they_are(tmp_path):
     error = 'open3d is missing; pip install osmabench_ros[metrics] [/]'
     series = SweepSeries(
         dataset='d',
@@ -131,7 +130,7 @@ def test_brackets_in_names_and_errors_are_printed_as_they_are(tmp_path: Path) ->
         assert words in text
 
 
-def test_nothing_is_drawn_where_every_run_failed(tmp_path: Path) -> None:
+def test_nothing_is_drawn_where_every_run_failed(tmp_path):
     series = SweepSeries(
         dataset='d',
         scene='s',

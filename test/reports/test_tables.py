@@ -1,10 +1,8 @@
 import os
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from support.world.matrix import Matrix
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.metrics.record import MetricRecord
@@ -24,7 +22,7 @@ from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.report_model import RunReport
 
 
-def with_values(run: Run, **values: float | None) -> Run:
+def with_values(run, **values):
     """Return a run whose strict figures, named by metric, have other values."""
     metrics = tuple(
         replace(record, value=values[record.metric])
@@ -35,7 +33,7 @@ def with_values(run: Run, **values: float | None) -> Run:
     return Run(run.plan, RunReport(**{**dict(run.report), 'metrics': metrics}))
 
 
-def as_method(run: Run, scene: str = 'room', condition: str = 'baseline') -> Run:
+def as_method(run, scene='room', condition='baseline'):
     """Return a run of a mapper without ground truth, in a scene under a condition."""
     mapper = run.plan.mapper.model_copy(update={'command': ('mine',)})
     key = SceneKey('boxes', scene, 0)
@@ -43,7 +41,7 @@ def as_method(run: Run, scene: str = 'room', condition: str = 'baseline') -> Run
     return Run(replace(run.plan, mapper=mapper, identity=identity), run.report)
 
 
-def test_the_best_of_a_column_is_marked_and_only_there(runs: list[Run]):
+def test_the_best_of_a_column_is_marked_and_only_there(runs):
     columns, rows = build_headline_table(
         [
             as_method(with_values(runs[0], macc=0.7, baseline_most_frequent=0.5)),
@@ -57,7 +55,7 @@ def test_the_best_of_a_column_is_marked_and_only_there(runs: list[Run]):
     assert not any(cells[constant].best for _, cells in rows)
 
 
-def test_nothing_is_best_where_all_are_equal(runs: list[Run]):
+def test_nothing_is_best_where_all_are_equal(runs):
     columns, rows = build_headline_table(
         [as_method(with_values(run, macc=0.5)) for run in runs[:2]]
     )
@@ -65,13 +63,13 @@ def test_nothing_is_best_where_all_are_equal(runs: list[Run]):
     assert not any(cells[macc].best for _, cells in rows)
 
 
-def test_not_applicable_is_a_dash_and_never_a_zero(runs: list[Run]):
+def test_not_applicable_is_a_dash_and_never_a_zero(runs):
     columns, ((_, cells), _) = build_headline_table([with_values(runs[0], macc=None), runs[1]])
     cell = cells[[column.title for column in columns].index('mAcc')]
     assert (cell.text, cell.sort, cell.best) == ('\N{EN DASH}', '', False)
 
 
-def test_answers_no_better_than_constant_ones_are_marked(runs: list[Run]):
+def test_answers_no_better_than_constant_ones_are_marked(runs):
     floors = {'baseline_most_frequent': 0.4, 'accuracy_above_floor': 0.1}
     high = with_values(runs[0], accuracy=0.5, **floors)
     low = with_values(runs[1], accuracy=0.4, **floors)
@@ -106,12 +104,12 @@ def test_no_headline_comes_without_its_price(metric, price):
     assert {metric, price} <= {item.title for item in select_table_headlines([records])}
 
 
-def test_failed_runs_have_no_cells(runs: list[Run]):
+def test_failed_runs_have_no_cells(runs):
     _, rows = build_headline_table(runs)
     assert [bool(cells) for _, cells in rows] == [True, True, False] * 2
 
 
-def test_every_requirement_is_listed_with_what_was_found(html: str):
+def test_every_requirement_is_listed_with_what_was_found(html):
     section = html[html.index('<details class="requirements"') :].split('</details>')[0]
     rows = [
         re.sub(r'<[^>]+>', '|', row).replace('||', '|').split('|')
@@ -123,7 +121,7 @@ def test_every_requirement_is_listed_with_what_was_found(html: str):
     assert [failed[0], failed[2], failed[4]] == ['fails', 'every run', 'no such metric']
 
 
-def test_classes_come_by_their_surface_with_both_modes(runs: list[Run]):
+def test_classes_come_by_their_surface_with_both_modes(runs):
     groups, rows = build_class_table(runs)
     assert tuple(groups[:2]) == ('oracle · baseline', 'noisy_oracle · baseline')
     assert [name for name, *_ in rows][-1] == 'cup'
@@ -136,14 +134,14 @@ def test_classes_come_by_their_surface_with_both_modes(runs: list[Run]):
     assert cells[0].text == f'{100 * record.value:.1f}'
 
 
-def test_all_figures_have_a_column_a_run(runs: list[Run]):
+def test_all_figures_have_a_column_a_run(runs):
     table = build_metric_table(runs)
     assert len(table.columns) == 4
     assert ('osma_segmentation', 'strict', 'macc') in table.index
     assert table.loc[('osma_segmentation', 'strict', 'macc')].iloc[0].text.startswith('1')
 
 
-def test_means_over_scenes_come_with_their_range(runs: list[Run]):
+def test_means_over_scenes_come_with_their_range(runs):
     assert build_summary_table(runs) == []
     plan = runs[0].plan
     elsewhere = replace(
@@ -170,7 +168,7 @@ def test_means_over_scenes_come_with_their_range(runs: list[Run]):
     assert (oracle[3][macc].best, noisy[3][macc].best) == (True, False)
 
 
-def test_nothing_is_best_beside_references_alone(runs: list[Run]):
+def test_nothing_is_best_beside_references_alone(runs):
     columns, rows = build_headline_table(
         [with_values(runs[0], macc=0.9), as_method(with_values(runs[1], macc=0.3))]
     )
@@ -179,10 +177,10 @@ def test_nothing_is_best_beside_references_alone(runs: list[Run]):
     assert not any(cells[macc].best for _, cells in rows)
 
 
-def test_the_columns_are_those_of_suites_that_gave_a_figure(runs: list[Run]):
+def test_the_columns_are_those_of_suites_that_gave_a_figure(runs):
     first = runs[0].report.metrics[0]
 
-    def figure(suite: str, metric: str, value: float | None, mode: str = ''):
+    def figure(suite, metric, value, mode=''):
         fields = {'suite': suite, 'metric': metric, 'mode': mode, 'value': value}
         return replace(first, **fields, class_name='')
 
@@ -195,7 +193,7 @@ def test_the_columns_are_those_of_suites_that_gave_a_figure(runs: list[Run]):
     assert select_table_headlines([[]]) == []
 
 
-def matrix_of(runs: list[Run], scenes: int) -> list[Run]:
+def matrix_of(runs, scenes):
     """Return two methods in scenes under two conditions, one always 10 points ahead."""
     return [
         as_method(with_values(runs[number], macc=value + scene / 100), f's{scene}', condition)
@@ -206,7 +204,7 @@ def matrix_of(runs: list[Run], scenes: int) -> list[Run]:
     ]  # fmt: skip
 
 
-def test_the_sentence_names_the_best_its_loss_and_the_test(runs: list[Run]):
+def test_the_sentence_names_the_best_its_loss_and_the_test(runs):
     # Eight differences of one sign have the p of 2 / 2**8 in a sign-flip test.
     assert write_headline_sentence(matrix_of(runs, 8)) == (
         'oracle is best under “baseline”, with mAcc 63.5 %; 10.0 points ahead of noisy_oracle '
@@ -220,7 +218,7 @@ def test_the_sentence_names_the_best_its_loss_and_the_test(runs: list[Run]):
     assert write_headline_sentence([run for run in runs if run.failed]) == ''
 
 
-def test_references_alone_are_told_without_a_rank(runs: list[Run]):
+def test_references_alone_are_told_without_a_rank(runs):
     told = [with_values(runs[0], macc=0.9), with_values(runs[1], macc=0.4)]
     assert all(run.is_reference for run in told)
     assert write_headline_sentence(told) == (
@@ -229,7 +227,7 @@ def test_references_alone_are_told_without_a_rank(runs: list[Run]):
     )
 
 
-def test_references_do_not_take_part_in_the_sentence(runs: list[Run]):
+def test_references_do_not_take_part_in_the_sentence(runs):
     told = with_values(runs[0], macc=0.9)
     assert write_headline_sentence([told, as_method(with_values(runs[1], macc=0.4))]) == (
         'noisy_oracle is the only method that does not use ground truth under “baseline”, with '
@@ -237,7 +235,7 @@ def test_references_do_not_take_part_in_the_sentence(runs: list[Run]):
     )
 
 
-def test_a_method_without_the_figure_is_not_compared(runs: list[Run]):
+def test_a_method_without_the_figure_is_not_compared(runs):
     without = as_method(with_values(runs[0], macc=None, fmiou=None))
     sentence = write_headline_sentence([without, as_method(with_values(runs[1], macc=0.4))])
     assert sentence == (
@@ -245,14 +243,14 @@ def test_a_method_without_the_figure_is_not_compared(runs: list[Run]):
     )
 
 
-def test_there_is_nothing_to_pass_without_requirements(matrix: Matrix):
+def test_there_is_nothing_to_pass_without_requirements(matrix):
     report = matrix.report.model_copy(update={'passed': True})
     required = matrix.plans[0].config.requirements
     assert (report.verdict(required), report.verdict(())) == ('passed', 'complete')
     assert matrix.report.verdict(()) == 'failed'
 
 
-def test_date_and_machine_come_from_the_folders_of_the_runs(runs: list[Run], tmp_path: Path):
+def test_date_and_machine_come_from_the_folders_of_the_runs(runs, tmp_path):
     plan = replace(runs[0].plan, root=tmp_path)
     assert build_machine_rows([Run(plan, runs[0].report)]) == []
     plan.directory.mkdir()

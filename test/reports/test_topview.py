@@ -6,21 +6,21 @@ from osmabench_ros.reports.pictures.topview import TopGrid, draw_top_view
 RED, GREEN, BLUE = (250, 0, 0), (0, 250, 0), (0, 0, 250)
 
 
-def plane(low, high, z: float, spacing_m: float = 0.02) -> np.ndarray:
+def plane(low, high, z, spacing_m=0.02):
     x, y = (np.arange(a, b, spacing_m) for a, b in zip(low, high, strict=True))
     return np.stack(
         [*(axis.ravel() for axis in np.meshgrid(x, y)), np.full(x.size * y.size, z)], 1
     )
 
 
-def view(parts, **options) -> tuple[np.ndarray, TopGrid]:
+def view(parts, **options):
     points = np.concatenate([points for points, _ in parts])
     colors = np.concatenate([np.tile(np.uint8(color), (len(p), 1)) for p, color in parts])
     grid = TopGrid.around(points, (0.0,))
     return draw_top_view(points, colors, grid, **options), grid
 
 
-def at(image: np.ndarray, grid: TopGrid, x: float, y: float, z: float = 0.0) -> list[int]:
+def at(image, grid, x, y, z=0.0):
     column, row = np.floor(grid.find_pixels(np.array([x, y, z]))).astype(int)
     return image[row, column].tolist()
 

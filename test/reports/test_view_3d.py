@@ -10,20 +10,19 @@ from scipy.spatial import cKDTree
 
 from osmabench_ros.reports.page.metric_tables import build_confusion_tables
 from osmabench_ros.reports.pictures.view_3d import LARGEST_CLOUD, read_three_js, select_per_voxel
-from osmabench_ros.reports.tidy import Run
 
 
 @pytest.fixture(scope='module')
-def space(html: str) -> dict:
+def space(html):
     start = html.index('id="space-data">') + len('id="space-data">')
     return json.loads(html[start : html.index('</script>', start)])
 
 
-def array(text: str, kind: str) -> np.ndarray:
+def array(text, kind):
     return np.frombuffer(zlib.decompress(base64.b64decode(text)), kind)
 
 
-def places(scene: dict, cloud: dict) -> np.ndarray:
+def places(scene, cloud):
     steps = array(cloud['xyz'], '<u2').reshape(3, -1).T
     return np.array(scene['low']) + scene['step'] * steps
 
@@ -70,7 +69,7 @@ def test_the_library_is_whole_and_without_the_viewer():
     assert '</script' not in text
 
 
-def test_rows_of_the_confusion_table_are_shares_of_the_class(runs: list[Run], truth):
+def test_rows_of_the_confusion_table_are_shares_of_the_class(runs, truth):
     tables = build_confusion_tables(runs, {runs[0].scene: truth.label_set})
     assert list(tables) == ['oracle · baseline', 'noisy_oracle · baseline']
     for table in tables.values():

@@ -1,9 +1,6 @@
 """Messages of the right type with content that nothing can be made of: one error, no crash."""
 
 import math
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +38,7 @@ IMAGES = {
 }
 
 
-def parts() -> dict[str, Any]:
+def parts():
     """Return the messages of a frame of 4 x 3 pixels."""
     camera = Intrinsics(4, 3, 2.0, 2.0, 1.5, 1.0)
     pose = PoseStamped()
@@ -54,7 +51,7 @@ def parts() -> dict[str, Any]:
     return {**images, topics.COLOR_INFO: info, topics.CAMERA_POSE: pose}
 
 
-def absurd() -> Iterator[tuple[str, str, Any]]:
+def absurd():
     """Yield topic, place in its message, and the value to put there."""
     for topic in IMAGES:
         yield from ((topic, name, value) for name in ('width', 'step') for value in (0, *HUGE))
@@ -69,7 +66,7 @@ def absurd() -> Iterator[tuple[str, str, Any]]:
     yield topics.CAMERA_POSE, 'header.frame_id', 'y' * 10**6
 
 
-def put(message: Any, place: str, value: Any) -> None:
+def put(message, place, value):
     *way, last = place.split('.')
     for name in way:
         message = getattr(message, name)
@@ -79,7 +76,7 @@ def put(message: Any, place: str, value: Any) -> None:
         setattr(message, last, value)
 
 
-def test_the_frame_without_absurdities_is_one() -> None:
+def test_the_frame_without_absurdities_is_one():
     assert frame_from_messages(0, 0, parts()).world_points().shape == (12, 3)
 
 
@@ -88,7 +85,7 @@ def test_the_frame_without_absurdities_is_one() -> None:
     [pytest.param(*row, id=f'{row[0]} {row[1]} {str(row[2])[:12]}') for row in absurd()],
 )
 @pytest.mark.filterwarnings('error')
-def test_a_frame_with_absurd_content_is_refused(topic: str, place: str, value: Any) -> None:
+def test_a_frame_with_absurd_content_is_refused(topic, place, value):
     messages = parts()
     put(messages[topic], place, value)
     with pytest.raises(ContractError) as reported:
@@ -97,7 +94,7 @@ def test_a_frame_with_absurd_content_is_refused(topic: str, place: str, value: A
     assert 'topic' in str(reported.value)
 
 
-def test_depth_that_is_nowhere_valid_is_a_frame_without_points() -> None:
+def test_depth_that_is_nowhere_valid_is_a_frame_without_points():
     """As a covered camera sends it."""
     messages = parts()
     nowhere = np.full((3, 4), np.nan, np.float32)
@@ -115,13 +112,13 @@ def test_depth_that_is_nowhere_valid_is_a_frame_without_points() -> None:
         {'condition': 'a\nb'},
     ],
 )
-def test_a_run_info_of_no_run_is_refused(changes: dict[str, Any]) -> None:
+def test_a_run_info_of_no_run_is_refused(changes):
     with pytest.raises(ContractError, match='topic "run_info"') as reported:
         check_run_info(RunInfo(**changes))
     assert len(str(reported.value)) < 300
 
 
-def test_a_million_classes_are_refused_before_they_are_made() -> None:
+def test_a_million_classes_are_refused_before_they_are_made():
     classes = [LabelClass(id=number % 65_535, name='x') for number in range(40_000)]
     data = bytes(serialize_message(LabelInfo(classes=classes * 2)))
     with pytest.raises(ContractError, match='topic "label_info": a message of'):
@@ -131,14 +128,14 @@ def test_a_million_classes_are_refused_before_they_are_made() -> None:
 @pytest.mark.parametrize(
     'classes', [[(65_535, 'a')], [(0, '')], [(0, 'a'), (0, 'b')], [(0, 'a'), (1, 'a')]]
 )
-def test_classes_that_are_none_are_refused(classes: list[tuple[int, str]]) -> None:
+def test_classes_that_are_none_are_refused(classes):
     message = LabelInfo(classes=[LabelClass(id=number, name=name) for number, name in classes])
     with pytest.raises(ContractError, match='topic "label_info"'):
         label_set_from_message(message, topics.LABEL_INFO)
 
 
 @pytest.mark.parametrize('sec', [-(2**31), -1, 5, 2**31 - 1])
-def test_stamps_outside_a_run_make_no_pictures(sec: int, tmp_path: Path) -> None:
+def test_stamps_outside_a_run_make_no_pictures(sec, tmp_path):
     sampler = FrameSampler(tmp_path / 'frames')
     sampler.start(RunInfo(frame_count=5, frame_rate=1.0))
     image: Image = parts()[topics.COLOR]
@@ -151,7 +148,7 @@ def test_stamps_outside_a_run_make_no_pictures(sec: int, tmp_path: Path) -> None
     'uri',
     ['', 'http://x', 'file://[', 'file:///a%00b', f'file:///{"x" * 5000}', '\0', 'x' * 10**6],
 )
-def test_an_address_that_is_no_path_is_refused(uri: str) -> None:
+def test_an_address_that_is_no_path_is_refused(uri):
     with pytest.raises(ContractError, match='map_uri is') as reported:
         path_from_uri(uri, 'map_uri')
     assert len(str(reported.value)) < 400

@@ -1,6 +1,3 @@
-from pathlib import Path
-from typing import Any
-
 import pytest
 from support.world.frames import FRAMES, INFO, LABELS, write_frames
 
@@ -15,11 +12,11 @@ from osmabench_ros.sequences.layout import OSMA, SequenceInfo
 from osmabench_ros.sequences.writer import BagWriter, FolderWriter
 
 
-def values(**changes: Any) -> BridgeSettings:
+def values(**changes):
     return with_settings(BridgeSettings(), changes, 'parameter ')
 
 
-def test_folders_and_bags_are_played_as_they_say(tmp_path: Path) -> None:
+def test_folders_and_bags_are_played_as_they_say(tmp_path):
     write_frames(FolderWriter(tmp_path / 'folder', OSMA, INFO))
     pytest.importorskip('rosbags')
     write_frames(BagWriter(tmp_path / 'bag', INFO))
@@ -32,7 +29,7 @@ def test_folders_and_bags_are_played_as_they_say(tmp_path: Path) -> None:
         source.frames.close()
 
 
-def test_a_sequence_of_somebody_else_gets_its_name_from_its_folder(tmp_path: Path) -> None:
+def test_a_sequence_of_somebody_else_gets_its_name_from_its_folder(tmp_path):
     write_frames(FolderWriter(tmp_path / 'kitchen', OSMA, SequenceInfo(label_set=LABELS)))
     source = open_source(values(sequence=str(tmp_path / 'kitchen'), condition='dynamic'))
     assert (source.dataset, source.scene) == ('sequences', 'kitchen')
@@ -40,21 +37,21 @@ def test_a_sequence_of_somebody_else_gets_its_name_from_its_folder(tmp_path: Pat
 
 
 @pytest.mark.parametrize('changes', [{'scene_name': 'x'}, {'path_file': 'x'}, {'goals': 6}])
-def test_what_describes_a_simulation_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_what_describes_a_simulation_is_refused(tmp_path, changes):
     write_frames(FolderWriter(tmp_path / 'room', OSMA, INFO))
     [name] = changes
     with pytest.raises(ConfigError, match=f'"{name}" describes a simulation'):
         open_source(values(sequence=str(tmp_path / 'room'), **changes))
 
 
-def test_the_condition_is_the_recorded_one(tmp_path: Path) -> None:
+def test_the_condition_is_the_recorded_one(tmp_path):
     write_frames(FolderWriter(tmp_path / 'room', OSMA, INFO))
     open_source(values(sequence=str(tmp_path / 'room'), condition='camera'))
     with pytest.raises(ConfigError, match='was recorded under "camera"'):
         open_source(values(sequence=str(tmp_path / 'room'), condition='dynamic'))
 
 
-def test_topics_of_a_bag_need_the_bag(tmp_path: Path) -> None:
+def test_topics_of_a_bag_need_the_bag(tmp_path):
     pytest.importorskip('rosbags')
     write_frames(BagWriter(tmp_path / 'bag', INFO))
     bag = str(tmp_path / 'bag')

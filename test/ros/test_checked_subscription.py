@@ -1,8 +1,6 @@
 """Messages that do not fit are refused with their topic, and the next one is taken."""
 
 import struct
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -39,13 +37,13 @@ LIE = WHOLE[:-4] + struct.pack('<I', 2**31) + bytes(900_000)
         (Image, MAX_MESSAGE_BYTES),
     ],
 )
-def test_a_message_larger_than_its_type_needs_is_refused(kind: type[Any], limit: int) -> None:
+def test_a_message_larger_than_its_type_needs_is_refused(kind, limit):
     with pytest.raises(ContractError, match=f'topic "t": a message of .* bytes exceeds {limit}'):
         deserialize_checked(bytes(limit + 1), kind, 't')
 
 
 @pytest.mark.parametrize('data', [b'', WHOLE[:3], WHOLE[:9], WHOLE[:-4], LIE])
-def test_a_message_that_is_cut_off_or_lies_is_refused(data: bytes) -> None:
+def test_a_message_that_is_cut_off_or_lies_is_refused(data):
     with pytest.raises(ContractError, match=f'topic "t": {len(data)} bytes are not a LabelInfo'):
         deserialize_checked(data, LabelInfo, 't')
 
@@ -53,7 +51,7 @@ def test_a_message_that_is_cut_off_or_lies_is_refused(data: bytes) -> None:
 class Careful(Node):
     """Remembers received and refused messages, as BenchmarkNode's guard does."""
 
-    def __init__(self, context: Any) -> None:
+    def __init__(self, context):
         super().__init__('careful', context=context)
         self.received: list[LabelInfo] = []
         self.refused: list[str] = []
@@ -61,8 +59,8 @@ class Careful(Node):
             self, LabelInfo, topics.LABEL_INFO, self.received.append, latched_profile()
         )
 
-    def guarded(self, callback: Callable[..., None]) -> Callable[..., None]:
-        def call(data: bytes) -> None:
+    def guarded(self, callback):
+        def call(data):
             try:
                 callback(data)
             except ContractError as error:
@@ -71,14 +69,14 @@ class Careful(Node):
         return call
 
 
-def test_a_lie_is_refused_by_name_and_the_next_message_is_taken(ros_context: Any) -> None:
+def test_a_lie_is_refused_by_name_and_the_next_message_is_taken(ros_context):
     node, liar = Careful(ros_context), Node('liar', context=ros_context)
     publisher = liar.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
     executor = SingleThreadedExecutor(context=ros_context)
     executor.add_node(node)
 
-    def publish_until(done: Callable[[], bool], data: bytes) -> None:
-        def publish() -> None:
+    def publish_until(done, data):
+        def publish():
             publisher.publish(data)
             executor.spin_once(timeout_sec=0.2)
 

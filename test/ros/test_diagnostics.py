@@ -1,8 +1,6 @@
 """Nodes report their health in every state of their lifecycle, whatever the simulated time."""
 
 import time
-from collections.abc import Iterator
-from typing import Any
 
 import psutil
 import pytest
@@ -25,16 +23,16 @@ from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 class Patient(BenchmarkNode):
     """Says how it is."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__('patient', Strict)
         self.says = Health()
 
-    def health(self) -> Health:
+    def health(self):
         return self.says
 
 
 @pytest.fixture
-def heard(ros_domain: int) -> Iterator[tuple[Patient, Any]]:
+def heard(ros_domain):
     arguments = ['--ros-args', '-r', '__ns:=/ward', '-p', 'use_sim_time:=true']
     rclpy.init(args=arguments, domain_id=ros_domain)
     patient, doctor = Patient(), Node('doctor')
@@ -44,7 +42,7 @@ def heard(ros_domain: int) -> Iterator[tuple[Patient, Any]]:
     executor.add_node(patient)
     executor.add_node(doctor)
 
-    def next_array() -> DiagnosticArray:
+    def next_array():
         count = len(arrays)
         wait_until(lambda: len(arrays) > count, step=lambda: executor.spin_once(timeout_sec=0.1))
         return arrays[-1]
@@ -56,7 +54,7 @@ def heard(ros_domain: int) -> Iterator[tuple[Patient, Any]]:
     rclpy.shutdown()
 
 
-def test_health_reaches_an_aggregator(heard: tuple[Patient, Any]) -> None:
+def test_health_reaches_an_aggregator(heard):
     patient, next_array = heard
     first = next_array().status[0]
     assert (first.name, first.level) == ('ward/patient: status', DiagnosticStatus.OK)
@@ -72,7 +70,7 @@ def test_health_reaches_an_aggregator(heard: tuple[Patient, Any]) -> None:
     assert values_of(array, 'doctor') == {}
 
 
-def test_the_rate_is_one_a_second(heard: tuple[Patient, Any]) -> None:
+def test_the_rate_is_one_a_second(heard):
     _, next_array = heard
     next_array()
     start = time.monotonic()

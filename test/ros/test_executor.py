@@ -1,8 +1,6 @@
 """Signals to a command that spins: their handlers raise after rclpy's C code, not inside of it."""
 
 import signal
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -14,12 +12,12 @@ class StruckError(Exception):
     pass
 
 
-def _strike(*_arguments: Any) -> None:
+def _strike(*_arguments):
     raise StruckError
 
 
 @pytest.fixture
-def node(ros_domain: int) -> Iterator[Any]:
+def node(ros_domain):
     import rclpy
     from rclpy.signals import SignalHandlerOptions
 
@@ -40,7 +38,7 @@ def test_a_signal_while_a_message_is_made_is_raised_as_it_is(node, monkeypatch):
 
     make, word, heard = String.__init__, String(data='word'), []
 
-    def struck(message: String, **values: Any) -> None:
+    def struck(message, **values):
         make(message, **values)
         signal.raise_signal(signal.SIGINT)
 
@@ -51,7 +49,7 @@ def test_a_signal_while_a_message_is_made_is_raised_as_it_is(node, monkeypatch):
     executor.add_node(node)
     monkeypatch.setattr(String, '__init__', struck)
 
-    def spin() -> None:
+    def spin():
         for _ in range(100):
             executor.spin_once(timeout_sec=0.1)
 

@@ -17,10 +17,10 @@ from osmabench_ros.simulation.frame_source import SimulatedFrame
 class Source:
     """Four recorded frames, 40 ms apart."""
 
-    def __len__(self) -> int:
+    def __len__(self):
         return len(FRAMES)
 
-    def frame(self, index: int) -> SimulatedFrame:
+    def frame(self, index):
         return SimulatedFrame(FRAMES[index], Lighting.unlit(), 0)
 
 
@@ -34,7 +34,7 @@ class Stage:
     sent: list[int] = field(default_factory=list)
     changes: list[RunPhase] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         self.control = RunControl()
         self.control.active = True
         self.control.match()
@@ -45,19 +45,19 @@ class Stage:
             lambda frame: self.sent.append(frame.frame.index), lambda: self.now_s,
         )  # fmt: skip
 
-    def tick(self, seconds: float = 0.0) -> None:
+    def tick(self, seconds=0.0):
         self.now_s += seconds
         self.player.tick(lambda: self.changes.append(self.control.phase))
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds):
         for _ in range(round(seconds / 0.1)):
             self.tick(0.1)
 
-    def acknowledge(self, index: int, participant: str = 'mapper', age_s: float = 0.0) -> bool:
+    def acknowledge(self, index, participant='mapper', age_s=0.0):
         word = Acknowledgement(participant, FRAMES[index].stamp_ns)
         return self.player.acknowledge(word, age_s)
 
-    def run_to_the_end(self) -> None:
+    def run_to_the_end(self):
         while self.control.phase is RunPhase.RUNNING:
             self.tick()
             if self.sent:

@@ -1,7 +1,5 @@
 """The messages of a frame that the bridge publishes, and their receivers, over DDS."""
 
-from typing import Any
-
 import pytest
 from support.waiting import wait_until
 from support.world.frames import FRAMES, MOUNT
@@ -29,7 +27,7 @@ def test_images_are_made_for_subscribers_alone_and_for_late_ones_too(
     made: list[str] = []
     convert = frame_publisher.image_to_message
 
-    def counted(image: Any, encoding: str, *rest: Any) -> Any:
+    def counted(image, encoding, *rest):
         made.append(encoding)
         return convert(image, encoding, *rest)
 
@@ -41,7 +39,7 @@ def test_images_are_made_for_subscribers_alone_and_for_late_ones_too(
     publisher = FramePublisher(node, lockstep=lockstep, base_to_camera=MOUNT)
     heard: list[tuple[str, int]] = []
 
-    def listen(topic: str) -> None:
+    def listen(topic):
         subscription = listener.create_subscription(
             Image,
             topic,
@@ -50,7 +48,7 @@ def test_images_are_made_for_subscribers_alone_and_for_late_ones_too(
         )
         wait_until(lambda: publisher.subscribers(topic) and subscription.get_publisher_count())
 
-    def wait_for(count: int) -> None:
+    def wait_for(count):
         wait_until(lambda: len(heard) >= count, step=lambda: executor.spin_once(timeout_sec=0.05))
 
     publisher.publish(FRAMES[0])

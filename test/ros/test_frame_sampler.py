@@ -15,13 +15,13 @@ from osmabench_ros.ros.messages.poses import stamp_to_message
 SECOND_NS = 10**9
 
 
-def take(sampler: FrameSampler, *numbers: int) -> None:
+def take(sampler, *numbers):
     for number in numbers:
         stamp = stamp_to_message((number + 1) * SECOND_NS)
         sampler.take(image_to_message(np.zeros((4, 4, 3), np.uint8), 'rgb8', stamp, 'camera'))
 
 
-def run_info() -> RunInfo:
+def run_info():
     info = RunInfo(frame_rate=1.0, frame_count=SAMPLES * MAX_WAITING)
     info.header.stamp = stamp_to_message(SECOND_NS)
     return info

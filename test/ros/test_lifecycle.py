@@ -1,7 +1,5 @@
 """A lifecycle node of this package goes round and round in one process, over DDS."""
 
-from collections.abc import Iterator
-
 import pytest
 
 pytestmark = pytest.mark.ros
@@ -16,7 +14,6 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rclpy.task import Future
 from std_msgs.msg import Header
 from support.waiting import Spinner
 
@@ -45,13 +42,13 @@ class Voice(Strict):
 class Parrot(BenchmarkNode[Voice]):
     """Repeats every message."""
 
-    def __init__(self, name: str = 'parrot') -> None:
+    def __init__(self, name='parrot'):
         super().__init__(name, Voice)
         self.fault: Exception | None = None
         self.cleanups = 0
         self.ticks = 0
 
-    def configure(self) -> None:
+    def configure(self):
         self.heard: list[str] = []
         self.beak = self.create_publisher(Header, 'said', lossless_profile())
         self.create_subscription(Header, 'reported', self.on_told, lossless_profile())
@@ -61,25 +58,25 @@ class Parrot(BenchmarkNode[Voice]):
         if self.fault is not None:
             raise self.fault
 
-    def activate(self) -> None:
+    def activate(self):
         if self.fault is not None:
             raise self.fault
 
-    def cleanup(self) -> None:
+    def cleanup(self):
         self.cleanups += 1
 
-    def on_told(self, message: Header) -> None:
+    def on_told(self, message):
         self.heard.append(message.frame_id)
         self.beak.publish(message)
 
-    def on_timer(self) -> None:
+    def on_timer(self):
         self.ticks += 1
 
 
 class World(Spinner):
     """A parrot, a node that talks to it, and a manager."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.parrot = Parrot()
         self.keeper = Node('keeper')
         self.executor = SingleThreadedExecutor()
@@ -93,19 +90,19 @@ class World(Spinner):
         )  # fmt: skip
         self.manager = LifecycleClient(self.keeper, self.executor, timeout_s=120.0)
 
-    def change(self, *transitions: int) -> None:
+    def change(self, *transitions):
         for transition in transitions:
             self.manager.change('parrot', transition, lambda: None)
 
-    def tell(self, word: str) -> None:
+    def tell(self, word):
         self.mouth.publish(Header(frame_id=word))
 
-    def endpoints(self) -> tuple[int, int]:
+    def endpoints(self):
         return self.keeper.count_subscribers('reported'), self.keeper.count_publishers('said')
 
 
 @pytest.fixture
-def world(ros_domain: int) -> Iterator[World]:
+def world(ros_domain):
     rclpy.init(args=[], domain_id=ros_domain)
     world = World()
     yield world
@@ -120,11 +117,11 @@ def test_all_nodes_are_matched_at_once_and_once(world, monkeypatch):
     made, asked = [], []
 
     class Noted(MatchedClient):
-        def __init__(self, node: Node, kind: type, name: str, server: str) -> None:
+        def __init__(self, node, kind, name, server):
             super().__init__(node, kind, name, server)
             made.append(server)
 
-        def call(self, request: ChangeState.Request) -> Future:
+        def call(self, request):
             asked.append((len(made), request.transition.id))
             return super().call(request)
 

@@ -17,7 +17,7 @@ from osmabench_ros.maps.storage import unpack_map
 from osmabench_ros.ros.messages.map_messages import graph_to_message, map_to_messages
 
 
-def test_graphs_survive_the_message() -> None:
+def test_graphs_survive_the_message():
     nodes = sample_map().graph.nodes
     # The message has no features.
     table = replace(nodes[0], feature_row=None, feature_space='')
@@ -31,14 +31,14 @@ def test_graphs_survive_the_message() -> None:
     assert math.isnan(again.nodes[0].labels[1].score)
 
 
-def test_an_edge_to_nowhere_is_refused_with_the_topic() -> None:
+def test_an_edge_to_nowhere_is_refused_with_the_topic():
     message = graph_to_message(sample_map().graph)
     message.relations[0].target = 99
     with pytest.raises(ContractError, match='"semantic_map".*node 99'):
         convert_graph(message, 'semantic_map')
 
 
-def test_a_large_map_travels_in_chunks_of_any_order() -> None:
+def test_a_large_map_travels_in_chunks_of_any_order():
     sent = sample_map(1_500_000)
     announcement, chunks = map_to_messages(sent, 'mapper', is_final=True)
     assert len(chunks) > 1
@@ -50,7 +50,7 @@ def test_a_large_map_travels_in_chunks_of_any_order() -> None:
     np.testing.assert_array_equal(again.dense.points, sent.dense.points)
 
 
-def test_a_damaged_chunk_is_noticed() -> None:
+def test_a_damaged_chunk_is_noticed():
     announcement, chunks = map_to_messages(sample_map(), 'mapper', is_final=True)
     chunks[0].data[10] ^= 1
     assembler = MapAssembler()
@@ -59,14 +59,14 @@ def test_a_damaged_chunk_is_noticed() -> None:
         assembler.add(chunks[0])
 
 
-def test_an_oversized_announcement_is_refused_before_anything_is_kept() -> None:
+def test_an_oversized_announcement_is_refused_before_anything_is_kept():
     announcement, _ = map_to_messages(sample_map(), 'mapper', is_final=True)
     announcement.payload_size = 2**40
     with pytest.raises(ContractError, match='payload'):
         MapAssembler().announce(announcement)
 
 
-def test_a_payload_of_another_size_is_noticed() -> None:
+def test_a_payload_of_another_size_is_noticed():
     announcement, chunks = map_to_messages(sample_map(), 'mapper', is_final=True)
     announcement.payload_size += 1
     assembler = MapAssembler()
@@ -75,7 +75,7 @@ def test_a_payload_of_another_size_is_noticed() -> None:
         assembler.add(chunks[0])
 
 
-def test_chunks_never_announced_are_not_kept_for_ever() -> None:
+def test_chunks_never_announced_are_not_kept_for_ever():
     _, chunks = map_to_messages(sample_map(200_000), 'mapper', is_final=True)
     assembler = MapAssembler(max_bytes=1000)
     with pytest.raises(ContractError, match='wait for their announcement'):
@@ -91,7 +91,7 @@ def test_chunks_never_announced_are_not_kept_for_ever() -> None:
         ({'digest': 'x' * 1_000_000}, 'not a hexadecimal sha256'),
     ],
 )
-def test_a_chunk_out_of_bounds_is_refused(change: dict[str, object], words: str) -> None:
+def test_a_chunk_out_of_bounds_is_refused(change, words):
     _, [chunk] = map_to_messages(sample_map(), 'mapper', is_final=True)
     for name, value in change.items():
         setattr(chunk, name, value)
@@ -100,14 +100,14 @@ def test_a_chunk_out_of_bounds_is_refused(change: dict[str, object], words: str)
     assert len(str(reported.value)) < 300
 
 
-def test_an_announcement_of_endless_chunks_is_refused() -> None:
+def test_an_announcement_of_endless_chunks_is_refused():
     announcement, _ = map_to_messages(sample_map(), 'mapper', is_final=True)
     announcement.chunk_count = 2**32 - 1
     with pytest.raises(ContractError, match='4294967295 are announced'):
         MapAssembler().announce(announcement)
 
 
-def test_a_chunk_that_comes_again_is_held_once() -> None:
+def test_a_chunk_that_comes_again_is_held_once():
     announcement, [chunk] = map_to_messages(sample_map(), 'mapper', is_final=True)
     assembler = MapAssembler(max_bytes=len(chunk.data))
     for _ in range(10):
@@ -115,7 +115,7 @@ def test_a_chunk_that_comes_again_is_held_once() -> None:
     assert assembler.announce(announcement) is not None
 
 
-def test_many_small_chunks_never_announced_are_refused() -> None:
+def test_many_small_chunks_never_announced_are_refused():
     _, [chunk] = map_to_messages(sample_map(), 'mapper', is_final=True)
     chunk.data, chunk.count = b'x', 16_384
     assembler = MapAssembler()
@@ -127,7 +127,7 @@ def test_many_small_chunks_never_announced_are_refused() -> None:
         assembler.add(chunk)
 
 
-def test_a_scene_graph_alone_is_complete_at_once() -> None:
+def test_a_scene_graph_alone_is_complete_at_once():
     announcement, chunks = map_to_messages(sample_map(), 'mapper', is_final=False)
     assembler = MapAssembler()
     assert assembler.announce(announcement) is None
@@ -139,7 +139,7 @@ def test_a_scene_graph_alone_is_complete_at_once() -> None:
 
 
 @pytest.mark.parametrize('field', ['payload_size', 'chunk_count', 'digest'])
-def test_half_an_announcement_is_none(field: str) -> None:
+def test_half_an_announcement_is_none(field):
     whole, _ = map_to_messages(sample_map(), 'mapper', is_final=True)
     half = SemanticMapMessage(participant='mapper', payload_format=whole.payload_format)
     setattr(half, field, getattr(whole, field))
@@ -147,7 +147,7 @@ def test_half_an_announcement_is_none(field: str) -> None:
         MapAssembler().announce(half)
 
 
-def test_chunks_of_maps_that_do_not_matter_take_no_room() -> None:
+def test_chunks_of_maps_that_do_not_matter_take_no_room():
     announcement, chunks = map_to_messages(sample_map(), 'mapper', is_final=True)
     assembler = MapAssembler(max_bytes=announcement.payload_size)
     for points in range(7, 17):

@@ -5,7 +5,7 @@ from osmabench_ros.nodes.map_adapter_node import MOST_PATIENCE_S, MapSettling, S
 FRAMES = 4
 
 
-def settling(*, settle_s: float = 1.0, timeout_s: float = 100.0) -> MapSettling:
+def settling(*, settle_s=1.0, timeout_s=100.0):
     """Return one that received frames 0, 10, 20, 30 at as many seconds."""
     made = MapSettling(settle_s, timeout_s)
     for index in range(FRAMES):
@@ -13,11 +13,11 @@ def settling(*, settle_s: float = 1.0, timeout_s: float = 100.0) -> MapSettling:
     return made
 
 
-def mapped(made: MapSettling, index: int, now_s: float) -> None:
+def mapped(made, index, now_s):
     made.message(10 * index, bytes([index]), now_s)
 
 
-def test_a_method_that_is_behind_is_waited_for_as_long_as_it_was_seen_to_take() -> None:
+def test_a_method_that_is_behind_is_waited_for_as_long_as_it_was_seen_to_take():
     made = settling()
     mapped(made, 0, 6.0)
     mapped(made, 1, 12.0)
@@ -26,7 +26,7 @@ def test_a_method_that_is_behind_is_waited_for_as_long_as_it_was_seen_to_take() 
     assert made.outcome(48.1) is SettlingOutcome.SETTLED
 
 
-def test_with_the_last_frame_in_the_map_the_set_time_is_enough() -> None:
+def test_with_the_last_frame_in_the_map_the_set_time_is_enough():
     made = settling()
     for index in range(FRAMES):
         mapped(made, index, 10.0 * index + 1)
@@ -36,7 +36,7 @@ def test_with_the_last_frame_in_the_map_the_set_time_is_enough() -> None:
     assert (made.frames_used, made.counted()) == (FRAMES, '')
 
 
-def test_a_last_frame_that_comes_behind_the_end_is_waited_for_in_the_map() -> None:
+def test_a_last_frame_that_comes_behind_the_end_is_waited_for_in_the_map():
     made = settling()
     for index in range(FRAMES):
         mapped(made, index, 10.0 * index + 1)
@@ -48,7 +48,7 @@ def test_a_last_frame_that_comes_behind_the_end_is_waited_for_in_the_map() -> No
     assert made.frames_used == FRAMES + 1
 
 
-def test_the_same_map_again_is_no_change() -> None:
+def test_the_same_map_again_is_no_change():
     made = settling()
     for index in range(FRAMES):
         mapped(made, index, 10.0 * index + 1)
@@ -58,7 +58,7 @@ def test_the_same_map_again_is_no_change() -> None:
     assert made.outcome(51.0) is SettlingOutcome.SETTLED
 
 
-def test_two_maps_of_one_stamp_show_that_stamps_do_not_count_frames() -> None:
+def test_two_maps_of_one_stamp_show_that_stamps_do_not_count_frames():
     made = settling()
     mapped(made, 0, 6.0)
     made.message(30, b'a', 31.0)
@@ -70,7 +70,7 @@ def test_two_maps_of_one_stamp_show_that_stamps_do_not_count_frames() -> None:
     assert 'is unknown' in made.counted()
 
 
-def test_a_map_that_never_stops_changing_is_cut_off_and_says_where() -> None:
+def test_a_map_that_never_stops_changing_is_cut_off_and_says_where():
     made = settling(timeout_s=5.0)
     for index in range(2):
         mapped(made, index, 30.0 + index)
@@ -80,7 +80,7 @@ def test_a_map_that_never_stops_changing_is_cut_off_and_says_where() -> None:
     assert made.counted() == 'by the stamps of its maps it mapped 2 of 4 frames'
 
 
-def test_gaps_between_the_stamps_of_maps_leave_the_count_unknown() -> None:
+def test_gaps_between_the_stamps_of_maps_leave_the_count_unknown():
     made = settling()
     mapped(made, 0, 1.0)
     mapped(made, 2, 21.0)
@@ -88,7 +88,7 @@ def test_gaps_between_the_stamps_of_maps_leave_the_count_unknown() -> None:
     assert 'the stamps of 2 of 4 frames, the newest that of frame 3' in made.counted()
 
 
-def test_while_frames_go_on_a_map_of_the_last_one_is_enough() -> None:
+def test_while_frames_go_on_a_map_of_the_last_one_is_enough():
     made = settling()
     made.end(30.0)
     made.frame(40, 31.0)
@@ -97,7 +97,7 @@ def test_while_frames_go_on_a_map_of_the_last_one_is_enough() -> None:
     assert made.outcome(32.6) is SettlingOutcome.SETTLED
 
 
-def test_patience_has_an_end() -> None:
+def test_patience_has_an_end():
     made = MapSettling(1.0, 1000.0)
     made.frame(0, 0.0)
     made.message(99, b'only one, of another clock', 500.0)

@@ -8,7 +8,7 @@ pytest.importorskip('visualization_msgs')
 
 from rclpy.serialization import serialize_message
 from std_msgs.msg import Header
-from visualization_msgs.msg import Marker, MarkerArray
+from visualization_msgs.msg import Marker
 
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
@@ -36,7 +36,7 @@ from osmabench_ros.semantics.scene_graph import (
 CLASSES = LabelSet.from_names('tiny', ['mug', 'table'])
 
 
-def graph() -> SceneGraph:
+def graph():
     box = AxisAlignedBox
     turned = OrientedBox(Pose.from_yaw(0.5, (2.0, 1.0, 0.4)), np.array([1.0, 2.0, 0.0]))
     return SceneGraph(
@@ -54,22 +54,22 @@ def graph() -> SceneGraph:
     )  # fmt: skip
 
 
-def markers(of: SceneGraph) -> MarkerArray:
+def markers(of):
     return markers_of_graph(of, Header(frame_id='world'), assign_node_colors(of, CLASSES))
 
 
-def by_name(message: MarkerArray, namespace: str) -> dict[int, Marker]:
+def by_name(message, namespace):
     found = [item for item in message.markers if namespace in item.ns.split('/')]
     return {item.id: item for item in found}
 
 
-def test_everything_earlier_is_deleted_first() -> None:
+def test_everything_earlier_is_deleted_first():
     actions = [item.action for item in markers(graph()).markers]
     assert actions[0] == Marker.DELETEALL
     assert set(actions[1:]) == {Marker.ADD}
 
 
-def test_boxes_have_pose_size_and_the_colour_of_their_class() -> None:
+def test_boxes_have_pose_size_and_the_colour_of_their_class():
     boxes = by_name(markers(graph()), NODES)
     assert set(boxes) == {4, 7, 9, 11}
     table = boxes[7]
@@ -84,14 +84,14 @@ def test_boxes_have_pose_size_and_the_colour_of_their_class() -> None:
     np.testing.assert_allclose((boxes[4].color.r, boxes[4].color.b), kitchen[[0, 2]], atol=1e-6)
 
 
-def test_rooms_can_be_switched_off_apart_from_objects() -> None:
+def test_rooms_can_be_switched_off_apart_from_objects():
     found = markers(graph()).markers
     below = {item.ns for item in found if item.id == 4}
     assert below == {f'{STRUCTURE}/{NODES}', f'{STRUCTURE}/{LABELS}'}
     assert not [item for item in found if item.ns.startswith(STRUCTURE) and item.id != 4]
 
 
-def test_labels_hang_above_their_boxes() -> None:
+def test_labels_hang_above_their_boxes():
     texts = by_name(markers(graph()), LABELS)
     assert {i: item.text for i, item in texts.items()} == {
         4: 'kitchen', 7: 'table', 9: 'mug', 11: 'a thing seen once',
@@ -99,7 +99,7 @@ def test_labels_hang_above_their_boxes() -> None:
     assert texts[9].pose.position.z > 1.1
 
 
-def test_edges_of_a_type_are_one_marker() -> None:
+def test_edges_of_a_type_are_one_marker():
     lines = [item for item in markers(graph()).markers if item.ns.startswith(EDGES)]
     assert [item.ns for item in lines] == ['edges/on', 'edges/part of']
     assert [(item.text, len(item.points)) for item in lines] == [('on', 2), ('part of', 4)]
@@ -107,7 +107,7 @@ def test_edges_of_a_type_are_one_marker() -> None:
     assert all(item.pose.orientation.w == 1.0 for item in lines)
 
 
-def test_what_markers_can_tell_survives_them() -> None:
+def test_what_markers_can_tell_survives_them():
     again = convert_markers(markers(graph()).markers, 't', CLASSES)
     assert {node.id: node.label for node in again.nodes} == {
         4: 'kitchen', 7: 'table', 9: 'mug', 11: 'a thing seen once',
@@ -122,7 +122,7 @@ def test_what_markers_can_tell_survives_them() -> None:
     assert again.frame_id == 'world'
 
 
-def test_later_markers_replace_and_delete_earlier_ones() -> None:
+def test_later_markers_replace_and_delete_earlier_ones():
     first = markers(graph()).markers
     gone = Marker(ns=NODES, id=9, action=Marker.DELETE)
     kept = convert_markers([*first, gone], 't')
@@ -131,7 +131,7 @@ def test_later_markers_replace_and_delete_earlier_ones() -> None:
     assert len(convert_markers([*first, *markers(small).markers], 't').nodes) == 1
 
 
-def test_ids_that_repeat_over_namespaces_are_renumbered() -> None:
+def test_ids_that_repeat_over_namespaces_are_renumbered():
     cubes = [Marker(ns=name, id=0, type=Marker.CUBE) for name in ('chairs', 'tables')]
     found = convert_markers(cubes, 't')
     ids = [(node.id, node.source_id) for node in found.nodes]
@@ -139,7 +139,7 @@ def test_ids_that_repeat_over_namespaces_are_renumbered() -> None:
 
 
 @pytest.mark.parametrize(('field', 'value'), [('position', np.nan), ('scale', -1.0)])
-def test_malformed_markers_are_refused_by_name(field: str, value: float) -> None:
+def test_malformed_markers_are_refused_by_name(field, value):
     cube = Marker(ns='a', id=3, type=Marker.CUBE)
     target = cube.scale if field == 'scale' else getattr(cube.pose, field)
     target.x = value
@@ -147,7 +147,7 @@ def test_malformed_markers_are_refused_by_name(field: str, value: float) -> None
         convert_markers([cube], 't')
 
 
-def test_frames_must_agree() -> None:
+def test_frames_must_agree():
     cubes = [Marker(ns='a', id=i, type=Marker.CUBE) for i in (1, 2)]
     cubes[0].header.frame_id = 'map'
     with pytest.raises(ContractError, match='several frames'):
@@ -155,7 +155,7 @@ def test_frames_must_agree() -> None:
 
 
 @pytest.mark.full
-def test_five_thousand_nodes_stay_small_and_quick() -> None:
+def test_five_thousand_nodes_stay_small_and_quick():
     count = 5000
     rng = np.random.default_rng(0)
     lows = rng.uniform(0, 50, (count, 3))

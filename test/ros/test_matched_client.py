@@ -1,7 +1,5 @@
 """Requests that are sent only once they will arrive and be answered, over DDS."""
 
-from typing import Any
-
 import pytest
 
 pytestmark = pytest.mark.ros
@@ -16,17 +14,17 @@ from support.waiting import wait_until
 from osmabench_ros.ros.matched_client import MatchedClient
 
 
-def test_a_client_is_ready_once_the_server_has_answered_and_not_before(ros_context: Any) -> None:
+def test_a_client_is_ready_once_the_server_has_answered_and_not_before(ros_context):
     asking, serving = (Node(name, context=ros_context) for name in ('asking', 'player'))
     executor = SingleThreadedExecutor(context=ros_context)
     executor.add_node(asking)
     asked: list[int] = []
 
-    def step(request: Any, response: Any) -> Any:
+    def step(request, response):
         asked.append(request.frames)
         return response
 
-    def spin() -> None:
+    def spin():
         executor.spin_once(timeout_sec=0.02)
 
     client = MatchedClient(asking, StepRun, 'step_run', 'player')

@@ -22,20 +22,20 @@ NAMES = sorted({item.message_type for item in CONTRACT})
 LATCHED = OfferedQos(durability='transient_local', depth=1)
 
 
-def test_the_text_describes_the_very_type() -> None:
+def test_the_text_describes_the_very_type():
     hashes = {name: message_definitions.hash_of(name) for name in NAMES}
     types = BagTypes({name: message_definitions.definition_of(name) for name in NAMES})
     assert {name: types.type_hash(name) for name in NAMES} == hashes
     assert all(value.startswith('RIHS01_') for value in hashes.values())
 
 
-def test_a_type_that_is_not_installed_is_named() -> None:
+def test_a_type_that_is_not_installed_is_named():
     for name in ('absent_msgs/msg/Thing', 'std_msgs/msg/Absent', 'nonsense'):
         with pytest.raises(ContractError, match=f'{name} is not installed'):
             message_definitions.definition_of(name)
 
 
-def test_a_recorder_hears_every_publisher() -> None:
+def test_a_recorder_hears_every_publisher():
     reliable = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
     hasty = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
     latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -45,7 +45,7 @@ def test_a_recorder_hears_every_publisher() -> None:
     assert profile_for_recording([latched, reliable]).durability == DurabilityPolicy.VOLATILE
 
 
-def test_a_player_offers_what_was_offered() -> None:
+def test_a_player_offers_what_was_offered():
     hasty = OfferedQos(reliability='best_effort')
     assert profile_for_playing('/image', [hasty]).reliability == ReliabilityPolicy.BEST_EFFORT
     assert profile_for_playing('/image', []).reliability == ReliabilityPolicy.RELIABLE

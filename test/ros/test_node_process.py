@@ -1,7 +1,6 @@
 """The end of a node's process by a signal: its exit code, and the work that it finishes."""
 
 import signal
-import subprocess
 import time
 
 import pytest
@@ -119,7 +118,7 @@ def test_a_signal_ends_the_waiting_for_messages(ros_domain):
     assert running.returncode == 0, errors
 
 
-def read_until(running: subprocess.Popen, word: str) -> None:
+def read_until(running, word):
     for line in running.stdout:
         if line.strip() == word:
             return

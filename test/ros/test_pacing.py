@@ -7,7 +7,7 @@ pytest.importorskip('rclpy')
 from osmabench_ros.nodes.frame_player import Acknowledgements, RealtimeClock
 
 
-def test_a_frame_is_complete_once_everybody_acknowledged_it() -> None:
+def test_a_frame_is_complete_once_everybody_acknowledged_it():
     acks = Acknowledgements(['a', 'b'], timeout_s=10.0)
     acks.expect(100, now_s=0.0)
     acks.receive('a', 100, 0.0)
@@ -16,7 +16,7 @@ def test_a_frame_is_complete_once_everybody_acknowledged_it() -> None:
     assert acks.complete
 
 
-def test_an_older_frame_is_not_the_one_that_is_owed() -> None:
+def test_an_older_frame_is_not_the_one_that_is_owed():
     acks = Acknowledgements(['a'], timeout_s=10.0)
     acks.expect(50, 0.0)
     acks.expect(100, 0.0)
@@ -27,7 +27,7 @@ def test_an_older_frame_is_not_the_one_that_is_owed() -> None:
         acks.check(19.5, 1)
 
 
-def test_a_pause_delays_no_participant() -> None:
+def test_a_pause_delays_no_participant():
     acks = Acknowledgements(['a'], timeout_s=5.0)
     acks.expect(100, 0.0)
     acks.resume(100.0)
@@ -36,7 +36,7 @@ def test_a_pause_delays_no_participant() -> None:
         acks.check(105.5, 0)
 
 
-def test_a_pause_is_not_caught_up_with() -> None:
+def test_a_pause_is_not_caught_up_with():
     clock = RealtimeClock(speed_factor=1.0)
     assert clock.due(1_000_000_000, now_s=0.0)
     clock.resume()

@@ -36,12 +36,12 @@ class Camera(Strict):
     digest: str = ''
 
 
-def node_with(context: object, **overrides: object) -> Node:
+def node_with(context, **overrides):
     parameters = [Parameter(name, value=value) for name, value in overrides.items()]
     return Node('under_test', context=context, parameter_overrides=parameters)
 
 
-def test_defaults_and_overrides(ros_context: object) -> None:
+def test_defaults_and_overrides(ros_context):
     node = node_with(ros_context, rate=7.5)
     assert declare(node, Camera) == Camera(rate=7.5)
     assert node.describe_parameter('mode').description == 'How. One of: fast, slow.'
@@ -50,7 +50,7 @@ def test_defaults_and_overrides(ros_context: object) -> None:
     assert not node.has_parameter('digest')
 
 
-def test_texts_become_what_the_model_has(ros_context: object) -> None:
+def test_texts_become_what_the_model_has(ros_context):
     given = {
         'image_width': 32,
         'topics': ['/a', ''],
@@ -67,7 +67,7 @@ def test_texts_become_what_the_model_has(ros_context: object) -> None:
     )
 
 
-def test_a_plan_gives_all_settings_and_parameters_win(ros_context: object, tmp_path: Path) -> None:
+def test_a_plan_gives_all_settings_and_parameters_win(ros_context, tmp_path):
     plan = Camera(count=7, lens=Lens(width=20, focus_m=3.0), lenses=(Lens(width=33),))
     file = tmp_path / 'plan.json'
     file.write_text(plan.model_dump_json())
@@ -92,6 +92,6 @@ def test_a_plan_gives_all_settings_and_parameters_win(ros_context: object, tmp_p
         ({'options': '[1'}, 'parameter "options", line 2, column 1: is not YAML'),
     ],
 )
-def test_wrong_overrides_are_refused(ros_context: object, override: dict, words: str) -> None:
+def test_wrong_overrides_are_refused(ros_context, override, words):
     with pytest.raises(ConfigError, match=words):
         declare(node_with(ros_context, **override), Camera)

@@ -6,7 +6,7 @@ import pytest
 from osmabench_ros.nodes.ack_listener import Acknowledgement, ParticipantStatistics
 
 
-def test_percentiles_are_those_of_numpy() -> None:
+def test_percentiles_are_those_of_numpy():
     rng = np.random.default_rng(4)
     latencies, processing = rng.gamma(2.0, 0.1, 157), rng.uniform(0.01, 0.2, 157)
     statistics = ParticipantStatistics(['mapper'])
@@ -27,7 +27,7 @@ def test_percentiles_are_those_of_numpy() -> None:
     )
 
 
-def test_drops_are_the_gaps_before_the_newest_acknowledgement() -> None:
+def test_drops_are_the_gaps_before_the_newest_acknowledgement():
     statistics = ParticipantStatistics(['mapper', 'recorder'])
     for stamp in (100, 200, 300, 400, 500):
         statistics.publish(stamp, 0.0)
@@ -41,7 +41,7 @@ def test_drops_are_the_gaps_before_the_newest_acknowledgement() -> None:
     assert statistics.states()[0].frames_dropped == 1
 
 
-def test_repeated_foreign_and_unpublished_acknowledgements_say_nothing() -> None:
+def test_repeated_foreign_and_unpublished_acknowledgements_say_nothing():
     statistics = ParticipantStatistics(['mapper'])
     statistics.publish(100, 0.0)
     assert not statistics.receive(Acknowledgement('undeclared', 100), 1.0)
@@ -51,7 +51,7 @@ def test_repeated_foreign_and_unpublished_acknowledgements_say_nothing() -> None
     assert statistics.states()[0].frames_acknowledged == 1
 
 
-def test_the_latency_of_a_repeated_frame_counts_from_the_repetition() -> None:
+def test_the_latency_of_a_repeated_frame_counts_from_the_repetition():
     statistics = ParticipantStatistics(['mapper'])
     statistics.publish(100, 0.0)
     statistics.publish(100, 3.0)
@@ -61,7 +61,7 @@ def test_the_latency_of_a_repeated_frame_counts_from_the_repetition() -> None:
     assert summary.frames_dropped == 0
 
 
-def test_what_is_unknown_is_not_zero() -> None:
+def test_what_is_unknown_is_not_zero():
     statistics = ParticipantStatistics(['mapper'])
     summary = statistics.states()[0]
     assert math.isnan(summary.latency_p50)

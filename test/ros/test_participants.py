@@ -1,8 +1,5 @@
 """Participants are found by name, in the namespace of the bridge first."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
-
 import pytest
 
 pytest.importorskip('rclpy')
@@ -30,17 +27,17 @@ ACKING = DeclaredParticipant(name='mapper', acks=True)
 
 
 @pytest.mark.parametrize('acks', [True, False])
-def test_what_is_declared_of_a_participant_is_read_back(acks: bool) -> None:
+def test_what_is_declared_of_a_participant_is_read_back(acks):
     declared = DeclaredParticipant(name='mapper', acks=acks)
     assert DeclaredParticipant.parse(str(declared)) == declared
 
 
 @pytest.fixture
-def make(ros_context: Any) -> Iterator[Callable[..., Node]]:
+def make(ros_context):
     """Makes nodes that end with the test."""
     nodes: list[Node] = []
 
-    def node(name: str, namespace: str) -> Node:
+    def node(name, namespace):
         nodes.append(Node(name, context=ros_context, namespace=namespace))
         return nodes[-1]
 
@@ -49,7 +46,7 @@ def make(ros_context: Any) -> Iterator[Callable[..., Node]]:
         item.destroy_node()
 
 
-def test_the_mapper_of_another_stack_is_not_the_one_of_this_stack(make: Any) -> None:
+def test_the_mapper_of_another_stack_is_not_the_one_of_this_stack(make):
     bridge = make('simulator_bridge', '/a')
     make('mapper', '/b')
     make('mapper', '/a')
@@ -63,7 +60,7 @@ def test_the_mapper_of_another_stack_is_not_the_one_of_this_stack(make: Any) -> 
     ]
 
 
-def test_one_elsewhere_will_do_and_two_elsewhere_are_told_by_name(make: Any) -> None:
+def test_one_elsewhere_will_do_and_two_elsewhere_are_told_by_name(make):
     bridge = make('simulator_bridge', '/')
     assert missing_participants(bridge, [MAPPER]) == ['node "mapper" is not running']
     make('mapper', '/b')
@@ -75,7 +72,7 @@ def test_one_elsewhere_will_do_and_two_elsewhere_are_told_by_name(make: Any) -> 
     assert 'rename one' in missing
 
 
-def test_a_second_stack_that_starts_during_a_run_is_no_restart(make: Any) -> None:
+def test_a_second_stack_that_starts_during_a_run_is_no_restart(make):
     bridge = make('simulator_bridge', '/a')
     make('mapper', '/a')
     wait_until(lambda: whereabouts(bridge, 'mapper') != [])
@@ -86,7 +83,7 @@ def test_a_second_stack_that_starts_during_a_run_is_no_restart(make: Any) -> Non
     watch.check(3)
     make('mapper', '/a')
 
-    def noticed() -> bool:
+    def noticed():
         try:
             watch.check(3)
         except ParticipantError as error:
@@ -99,13 +96,13 @@ def test_a_second_stack_that_starts_during_a_run_is_no_restart(make: Any) -> Non
 KINDS = {item.name: message_class(item.message_type) for item in CONTRACT}
 
 
-def publish(node: Node, *names: str) -> None:
+def publish(node, *names):
     for name in names:
         node.create_publisher(KINDS[name], name, 1)
 
 
-def wait_for_publishers(node: Node, topic: str, count: int) -> None:
-    def named() -> bool:
+def wait_for_publishers(node, topic, count):
+    def named():
         infos = node.get_publishers_info_by_topic(str(node.resolve_topic_name(topic)))
         return sum(UNKNOWN_NAME not in info.node_name for info in infos) == count
 
@@ -113,11 +110,11 @@ def wait_for_publishers(node: Node, topic: str, count: int) -> None:
 
 
 @pytest.fixture
-def apart(ros_domain: int) -> Iterator[Callable[[str], Node]]:
+def apart(ros_domain):
     """Makes nodes, each in a separate DDS participant as a process has."""
     made: list[tuple[rclpy.Context, Node]] = []
 
-    def node(name: str) -> Node:
+    def node(name):
         context = rclpy.Context()
         rclpy.init(context=context, domain_id=ros_domain, args=[])
         made.append((context, Node(name, context=context)))
@@ -129,7 +126,7 @@ def apart(ros_domain: int) -> Iterator[Callable[[str], Node]]:
         context.try_shutdown()
 
 
-def test_each_topic_but_acknowledgements_has_one_publisher(make: Any) -> None:
+def test_each_topic_but_acknowledgements_has_one_publisher(make):
     bridge, second = make(BRIDGE, '/'), make('second', '/')
     publish(bridge, *KINDS)
     check_publishers(bridge)
@@ -146,7 +143,7 @@ def test_each_topic_but_acknowledgements_has_one_publisher(make: Any) -> None:
     check_publishers(bridge)
 
 
-def test_a_second_node_of_the_same_name_is_a_second_publisher(apart: Any) -> None:
+def test_a_second_node_of_the_same_name_is_a_second_publisher(apart):
     bridge, own = apart(BRIDGE), apart('mapper')
     publish(own, topics.SEMANTIC_MAP, topics.SEMANTIC_MAP)
     wait_for_publishers(bridge, topics.SEMANTIC_MAP, 2)
@@ -157,7 +154,7 @@ def test_a_second_node_of_the_same_name_is_a_second_publisher(apart: Any) -> Non
         check_publishers(bridge)
 
 
-def test_stacks_in_namespaces_share_the_clock(make: Any) -> None:
+def test_stacks_in_namespaces_share_the_clock(make):
     bridges = [make(BRIDGE, namespace) for namespace in ('/a', '/b')]
     for bridge in bridges:
         publish(bridge, topics.RUN_STATE, topics.CLOCK)
@@ -165,5 +162,5 @@ def test_stacks_in_namespaces_share_the_clock(make: Any) -> None:
     check_publishers(bridges[0])
 
 
-def full_names(node: Node) -> list[str]:
+def full_names(node):
     return [f'{space}/{name}' for name, space in node.get_node_names_and_namespaces()]

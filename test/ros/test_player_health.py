@@ -24,11 +24,11 @@ class Figures:
     published: int = 100
     runs_free: bool = False
 
-    def participants(self) -> list[ParticipantState]:
+    def participants(self):
         return self.of_participants
 
 
-def mapper(acknowledged: int, dropped: int, processing_s: float = 0.02) -> ParticipantState:
+def mapper(acknowledged, dropped, processing_s=0.02):
     median, p95 = (0.05, 0.08) if acknowledged else (NAN, NAN)
     return ParticipantState(
         participant='mapper', frames_acknowledged=acknowledged, frames_mapped=acknowledged,

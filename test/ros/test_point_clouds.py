@@ -11,7 +11,7 @@ from osmabench_ros.maps.standard_messages import convert_records, read_records
 from osmabench_ros.ros.messages.map_messages import point_cloud_message
 
 
-def cloud(count: int) -> DenseMap:
+def cloud(count):
     rng = np.random.default_rng(0)
     return DenseMap(
         rng.normal(size=(count, 3)).astype(np.float32),
@@ -21,11 +21,11 @@ def cloud(count: int) -> DenseMap:
     )
 
 
-def read(message: object) -> DenseMap:
+def read(message):
     return convert_records(read_records(message))[0]
 
 
-def test_points_labels_instances_and_colours_survive_the_message() -> None:
+def test_points_labels_instances_and_colours_survive_the_message():
     dense = cloud(20)
     message = point_cloud_message(dense, Header(frame_id='world'))
     again = read(message)
@@ -35,7 +35,7 @@ def test_points_labels_instances_and_colours_survive_the_message() -> None:
     assert message.row_step == message.point_step * message.width == len(message.data)
 
 
-def test_a_large_cloud_is_thinned_evenly_from_end_to_end() -> None:
+def test_a_large_cloud_is_thinned_evenly_from_end_to_end():
     dense = cloud(1000)
     again = read(point_cloud_message(dense, Header(), max_points=100))
     assert len(again.points) == 100

@@ -13,7 +13,7 @@ TURNS = [
 ]
 
 
-def test_a_quaternion_is_that_of_scipy() -> None:
+def test_a_quaternion_is_that_of_scipy():
     for turn in TURNS:
         found = quaternion_message(Pose(turn.as_matrix(), np.zeros(3)))
         xyzw = np.array([found.x, found.y, found.z, found.w])

@@ -8,7 +8,7 @@ WAITING, RUNNING, PAUSED = RunPhase.WAITING, RunPhase.RUNNING, RunPhase.PAUSED
 FINISHED, FAILED = RunPhase.FINISHED, RunPhase.FAILED
 
 
-def after(words: str) -> RunControl:
+def after(words):
     """Return a run of an active node after commands, such as 'match pause step:2 frame'."""
     control = RunControl('held' in words.split())
     control.active = True
@@ -17,7 +17,7 @@ def after(words: str) -> RunControl:
     return control
 
 
-def apply(control: RunControl, word: str) -> None:
+def apply(control, word):
     name, _, number = word.partition(':')
     if name == 'inactive':
         control.active = False
@@ -64,7 +64,7 @@ def apply(control: RunControl, word: str) -> None:
         ('match fail', FAILED, False),
     ],
 )
-def test_commands_lead_to_a_state(words: str, phase: RunPhase, may_publish: bool) -> None:
+def test_commands_lead_to_a_state(words, phase, may_publish):
     control = after(words)
     assert (control.phase, control.may_publish) == (phase, may_publish)
 
@@ -80,7 +80,7 @@ def test_commands_lead_to_a_state(words: str, phase: RunPhase, may_publish: bool
         ('match fail', 'start reset', 'failed'),
     ],
 )
-def test_a_state_refuses_commands_with_the_reason(words: str, refused: str, reason: str) -> None:
+def test_a_state_refuses_commands_with_the_reason(words, refused, reason):
     for word in refused.split():
         control = after(words)
         with pytest.raises(WrongStateError, match=reason):

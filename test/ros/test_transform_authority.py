@@ -8,7 +8,7 @@ from geometry_msgs.msg import TransformStamped
 from osmabench_ros.nodes.frame_publisher import REMEMBERED, TransformAuthority
 
 
-def edge(parent: str, child: str, stamp_s: int = 1, x: float = 0.5) -> TransformStamped:
+def edge(parent, child, stamp_s=1, x=0.5):
     transform = TransformStamped(child_frame_id=child)
     transform.header.frame_id = parent
     transform.header.stamp.sec = stamp_s
@@ -17,7 +17,7 @@ def edge(parent: str, child: str, stamp_s: int = 1, x: float = 0.5) -> Transform
 
 
 @pytest.fixture
-def authority() -> TransformAuthority:
+def authority():
     authority = TransformAuthority()
     authority.claim([edge('base_link', 'camera_link', 0)], fixed=True)
     authority.claim([edge('world', 'base_link')], fixed=False)

@@ -13,13 +13,13 @@ from osmabench_ros.nodes import stack_connection
 from osmabench_ros.nodes.stack_connection import TransformHistory
 
 
-def message(count: int, child: str = 'a', parent: str = 'world') -> Any:
+def message(count, child='a', parent='world'):
     edge = SimpleNamespace(header=SimpleNamespace(frame_id=parent), child_frame_id=child)
     return SimpleNamespace(transforms=[edge] * count)
 
 
 @pytest.fixture
-def history(monkeypatch: pytest.MonkeyPatch) -> TransformHistory:
+def history(monkeypatch):
     monkeypatch.setattr(stack_connection, 'interface_class', lambda _name: None)
     monkeypatch.setattr(stack_connection, 'KEPT', 100)
     monkeypatch.setattr(stack_connection, 'MAX_STATIC', 10)

@@ -1,7 +1,6 @@
 """The RViz configuration and the Foxglove layout against the topics that exist."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,19 +56,19 @@ DISPLAYS = {
 }  # fmt: skip
 
 
-def rviz() -> dict[str, Any]:
+def rviz():
     text = (CONFIG / 'rviz' / 'osmabench.rviz').read_text()
     return yaml.safe_load(text)['Visualization Manager']
 
 
-def displays() -> list[dict[str, Any]]:
+def displays():
     return [item for item in rviz()['Displays'] if 'Topic' in item]
 
 
-def profile(topic: dict[str, Any]) -> QoSProfile:
+def profile(topic):
     """Return the profile that RViz subscribes with, by the words of its configuration."""
 
-    def choice(kind: Any, name: str) -> Any:
+    def choice(kind, name):
         return kind[topic[f'{name} Policy'].upper().replace(' ', '_')]
 
     kinds = {'history': HistoryPolicy, 'reliability': ReliabilityPolicy,
@@ -79,7 +78,7 @@ def profile(topic: dict[str, Any]) -> QoSProfile:
 
 
 @pytest.mark.parametrize('display', displays(), ids=lambda item: item['Name'])
-def test_rviz_subscribes_to_what_is_published_and_gets_it(display: dict[str, Any]) -> None:
+def test_rviz_subscribes_to_what_is_published_and_gets_it(display):
     name = display['Topic']['Value']
     kind, published = PUBLISHED[name]
     assert kind is DISPLAYS[display['Class'].removeprefix('rviz_default_plugins/')]
@@ -90,7 +89,7 @@ def test_rviz_subscribes_to_what_is_published_and_gets_it(display: dict[str, Any
         assert wanted.reliability == ReliabilityPolicy.BEST_EFFORT, 'a viewer slows no run down'
 
 
-def test_rviz_starts_in_the_world_with_a_name_for_every_display() -> None:
+def test_rviz_starts_in_the_world_with_a_name_for_every_display():
     manager = rviz()
     assert manager['Global Options']['Fixed Frame'] == topics.WORLD_FRAME
     names = [item['Name'] for item in manager['Displays']]
@@ -101,7 +100,7 @@ def test_rviz_starts_in_the_world_with_a_name_for_every_display() -> None:
     assert {topics.VIEW_CLASSES, topics.VIEW_GRAPH, topics.VIEW_PATH} <= shown
 
 
-def test_relations_that_hide_the_others_are_off_and_names_are_those_of_the_markers() -> None:
+def test_relations_that_hide_the_others_are_off_and_names_are_those_of_the_markers():
     configured = [item['Namespaces'] for item in displays() if 'Namespaces' in item]
     configured += [
         {name: item['visible'] for name, item in config['namespaces'].items()}
@@ -118,11 +117,11 @@ def test_relations_that_hide_the_others_are_off_and_names_are_those_of_the_marke
         }  # fmt: skip
 
 
-def layout() -> dict[str, Any]:
+def layout():
     return json.loads((CONFIG / 'foxglove' / 'osmabench.json').read_text())
 
 
-def panels(node: Any) -> Iterator[str]:
+def panels(node):
     """Yield the panels of a layout tree, checking its splits."""
     if isinstance(node, str):
         yield node
@@ -134,7 +133,7 @@ def panels(node: Any) -> Iterator[str]:
     yield from panels(node['second'])
 
 
-def test_every_panel_of_the_layout_is_configured_once() -> None:
+def test_every_panel_of_the_layout_is_configured_once():
     data = layout()
     placed = list(panels(data['layout']))
     assert sorted(placed) == sorted(data['configById'])
@@ -143,11 +142,11 @@ def test_every_panel_of_the_layout_is_configured_once() -> None:
     }  # fmt: skip
 
 
-def absolute() -> dict[str, type]:
+def absolute():
     return {f'/{name}': kind for name, (kind, _profile) in PUBLISHED.items()}
 
 
-def test_foxglove_shows_topics_that_exist_by_panels_that_can() -> None:
+def test_foxglove_shows_topics_that_exist_by_panels_that_can():
     known = absolute()
     for name, config in layout()['configById'].items():
         kind = name.split('!')[0]
@@ -164,7 +163,7 @@ def test_foxglove_shows_topics_that_exist_by_panels_that_can() -> None:
             assert config['topicToRender'] == topics.DIAGNOSTICS
 
 
-def test_plotted_fields_are_fields_of_their_messages() -> None:
+def test_plotted_fields_are_fields_of_their_messages():
     from osmabench_ros import msg
 
     configs = layout()['configById'].values()

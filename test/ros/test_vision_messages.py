@@ -15,7 +15,6 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.importer import TopicOptions
-from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.standard_messages import map_of_detections
 from osmabench_ros.ros.messages import map_messages
 from osmabench_ros.ros.messages.map_messages import (
@@ -33,7 +32,7 @@ needs_vision_msgs = pytest.mark.skipif(
 LABELS = LabelSet.from_names('tiny', ['mug', 'table'])
 
 
-def small_map() -> SemanticMap:
+def small_map():
     """Return a map of a mug with a turned box in a kitchen."""
     box = AxisAlignedBox(np.zeros(3), np.ones(3))
     turned = OrientedBox(Pose.from_yaw(0.5), np.array([1.0, 2.0, 3.0]))
@@ -75,7 +74,7 @@ def test_classes_are_told_by_number_and_name():
     assert (message.header.stamp.sec, message.header.stamp.nanosec) == (3, 1)
 
 
-def publishers_of(node: Node) -> set[str]:
+def publishers_of(node):
     return {publisher.topic_name.lstrip('/') for publisher in node.publishers}
 
 

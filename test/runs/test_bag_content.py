@@ -1,7 +1,6 @@
 """Content of bags apart from maps; maps at a time, from cut bags and from bags of Humble."""
 
 import os
-from pathlib import Path
 
 import pytest
 from rosbags.rosbag2 import StoragePlugin
@@ -11,26 +10,26 @@ from support.world.recorded_room import START_NS, labels, own_map, write_room
 
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.maps.semantic_map import DenseMap
-from osmabench_ros.runs.bag_content import BagContent, read_content
+from osmabench_ros.runs.bag_content import read_content
 from osmabench_ros.runs.bag_evaluation import evaluate_bag
-from osmabench_ros.runs.bag_settings import BagReport, BagSource, ReferenceChoice
+from osmabench_ros.runs.bag_settings import BagSource, ReferenceChoice
 from osmabench_ros.runs.config import SuiteConfig, load_config
 from osmabench_ros.sequences.bags.bag import open_bag
 
 
-def content_of(folder: Path) -> BagContent:
+def content_of(folder):
     with open_bag(folder) as bag:
         return read_content(bag)
 
 
-def evaluated(bag: Path, out: Path, truth: Path | None = None, **more) -> BagReport:
+def evaluated(bag, out, truth=None, **more):
     source = BagSource(
         bag, load_config('single_run'), reference=ReferenceChoice(run=truth), device='cpu', **more
     )
     return evaluate_bag(source, [SuiteConfig(name='map_geometry')], out).report
 
 
-def value(report: BagReport, suite: str, metric: str) -> float | None:
+def value(report, suite, metric):
     [found] = [
         item.value
         for item in report.metrics
@@ -39,7 +38,7 @@ def value(report: BagReport, suite: str, metric: str) -> float | None:
     return found
 
 
-def test_labels_come_from_either_package(tmp_path: Path) -> None:
+def test_labels_come_from_either_package(tmp_path):
     own = content_of(write_room(tmp_path / 'own', labels()))
     assert {item.name: item.structure for item in own.label_set.classes} == {
         'chair': False, 'floor': True, 'table': False,
@@ -60,7 +59,7 @@ def test_labels_come_from_either_package(tmp_path: Path) -> None:
         _ = broken.label_set
 
 
-def test_latency_of_simulated_time_is_that_of_the_clock(tmp_path: Path) -> None:
+def test_latency_of_simulated_time_is_that_of_the_clock(tmp_path):
     messages = []
     for i in range(50):
         clock = make('rosgraph_msgs/Clock', clock=header(i * S // 10).stamp)
@@ -74,7 +73,7 @@ def test_latency_of_simulated_time_is_that_of_the_clock(tmp_path: Path) -> None:
     assert timing.count == 3
 
 
-def growing(tmp_path: Path, **how) -> Path:
+def growing(tmp_path, **how):
     seen = cloud()
     messages = []
     for i in (1, 2, 3):
@@ -83,7 +82,7 @@ def growing(tmp_path: Path, **how) -> Path:
     return write_messages(tmp_path / 'bag', messages, **how)
 
 
-def test_the_map_is_scored_as_it_was_at_a_time(tmp_path: Path) -> None:
+def test_the_map_is_scored_as_it_was_at_a_time(tmp_path):
     _, truth = write_inputs(tmp_path, labelled_map())
     bag = growing(tmp_path)
     # The first message is at 1 s of the recording's second count: 0 s after its start.
@@ -97,7 +96,7 @@ def test_the_map_is_scored_as_it_was_at_a_time(tmp_path: Path) -> None:
     assert report.map_topic == '/cloud_map'
 
 
-def test_a_bag_that_was_cut_off_is_read_as_far_as_it_goes_and_says_so(tmp_path: Path) -> None:
+def test_a_bag_that_was_cut_off_is_read_as_far_as_it_goes_and_says_so(tmp_path):
     made = labelled_map()
     filler = make('std_msgs/String', data='x' * 300_000)
     messages = [*own_map(made), labels()]
@@ -110,7 +109,7 @@ def test_a_bag_that_was_cut_off_is_read_as_far_as_it_goes_and_says_so(tmp_path: 
     assert any(remark.startswith('the bag is not complete') for remark in report.remarks)
 
 
-def test_a_bag_of_humble_takes_definitions_from_files(tmp_path: Path) -> None:
+def test_a_bag_of_humble_takes_definitions_from_files(tmp_path):
     seen = [make('vision_msgs/Detection3D', header=header(), id='5')]
     message = make('vision_msgs/Detection3DArray', header=header(), detections=seen)
     seen[0].bbox.size.x = seen[0].bbox.center.orientation.w = 1.0
@@ -131,12 +130,12 @@ def test_a_bag_of_humble_takes_definitions_from_files(tmp_path: Path) -> None:
     assert any('no points' in remark for remark in report.remarks)
 
 
-def test_an_empty_bag_is_named(tmp_path: Path) -> None:
+def test_an_empty_bag_is_named(tmp_path):
     with pytest.raises(SequenceError, match='holds no message'):
         evaluated(write_messages(tmp_path / 'bag', []), tmp_path / 'out')
 
 
-def test_equal_bags_give_equal_reports(tmp_path: Path) -> None:
+def test_equal_bags_give_equal_reports(tmp_path):
     bag = growing(tmp_path)
     for name in ('one', 'two'):
         evaluated(bag, tmp_path / name)

@@ -1,5 +1,4 @@
 import math
-from pathlib import Path
 
 import pytest
 import yaml
@@ -24,11 +23,11 @@ TWICE = [{'name': name} for name in ('instances', 'map_geometry', 'instances')]
 SMALLEST = {'name': 'small', 'mappers': [{'name': 'oracle'}], 'suites': [{'name': 'map_geometry'}]}
 
 
-def parsed(**parts: object):
+def parsed(**parts):
     return parse_config({**SMALLEST, **parts}, 'test.yaml')
 
 
-def test_what_is_left_out_has_a_default() -> None:
+def test_what_is_left_out_has_a_default():
     config = parsed()
     assert config.scenes == (SceneConfig(reference='apartment', scene='', seed=0),)
     assert config.conditions == ('baseline',)
@@ -57,12 +56,12 @@ def test_what_is_left_out_has_a_default() -> None:
         ({'mappers': [{'name': ''}]}, r'mappers\.0\.name: a name consists of'),
     ],
 )
-def test_what_is_wrong_is_named_with_file_and_key(parts: dict, message: str) -> None:
+def test_what_is_wrong_is_named_with_file_and_key(parts, message):
     with pytest.raises(ConfigError, match=rf'^configuration test\.yaml: .*{message}'):
         parsed(**parts)
 
 
-def test_suites_may_be_left_out_and_those_that_ask_no_model_are_run() -> None:
+def test_suites_may_be_left_out_and_those_that_ask_no_model_are_run():
     config = parse_config({key: SMALLEST[key] for key in ('name', 'mappers')}, 'test.yaml')
     names = {item.name for item in config.suites}
     not_run = {'openlex3d', 'map_trajectory', 'cospace', 'grounding', 'hypo3d', 'promptgt',
@@ -73,14 +72,14 @@ def test_suites_may_be_left_out_and_those_that_ask_no_model_are_run() -> None:
     assert config_digest(listed) == config_digest(config)
 
 
-def test_a_name_and_mappers_are_needed() -> None:
+def test_a_name_and_mappers_are_needed():
     for key in ('name', 'mappers'):
         data = {name: value for name, value in SMALLEST.items() if name != key}
         with pytest.raises(ConfigError, match=f'test.yaml: {key}: Field required'):
             parse_config(data, 'test.yaml')
 
 
-def test_a_file_is_read_and_a_bundled_one_is_found_by_name(tmp_path: Path, monkeypatch) -> None:
+def test_a_file_is_read_and_a_bundled_one_is_found_by_name(tmp_path, monkeypatch):
     path = tmp_path / 'small.yaml'
     path.write_text(yaml.safe_dump(SMALLEST))
     assert load_config(str(path)) == parsed()
@@ -90,7 +89,7 @@ def test_a_file_is_read_and_a_bundled_one_is_found_by_name(tmp_path: Path, monke
     assert load_config('demo').name == 'demo', 'a folder of results is not a configuration'
 
 
-def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+def test_files_that_cannot_be_read_are_named(tmp_path):
     with pytest.raises(ConfigError, match=r'absent\.yaml does not exist'):
         load_config(str(tmp_path / 'absent.yaml'))
     with pytest.raises(ConfigError, match=r'configuration "deno"\. Did you mean "demo"\?'):
@@ -104,7 +103,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         load_config(str(broken))
 
 
-def test_another_scene_gives_the_matrix_another_name() -> None:
+def test_another_scene_gives_the_matrix_another_name():
     config = parsed()
     other = with_scene(config, 'data/house.scene_dataset_config.json', 4)
     assert other.name == 'small_house_4'
@@ -114,14 +113,14 @@ def test_another_scene_gives_the_matrix_another_name() -> None:
     assert config.name == 'small'
 
 
-def test_a_camera_knows_its_intrinsics() -> None:
+def test_a_camera_knows_its_intrinsics():
     camera = CameraConfig(width=640, height=480, hfov_deg=90.0, pitch_deg=30.0)
     assert camera.intrinsics.fx == pytest.approx(320.0)
     assert camera.intrinsics.fy == pytest.approx(320.0)
     assert camera.mount.pitch_rad == pytest.approx(math.pi / 6)
 
 
-def test_maps_that_exist_are_scored_by_a_configuration_of_suites_only(tmp_path: Path) -> None:
+def test_maps_that_exist_are_scored_by_a_configuration_of_suites_only(tmp_path):
     path = tmp_path / 'suites.yaml'
     path.write_text('suites: [{name: map_geometry}]\n')
     assert [item.name for item in load_scoring(str(path)).suites] == ['map_geometry']

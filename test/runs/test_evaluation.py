@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections import deque
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from support import scripted_model
@@ -29,7 +28,7 @@ SUITES = [
 ]
 
 
-def inputs(folder: Path) -> EvaluationInputs:
+def inputs(folder):
     identity = RunIdentity(SceneKey('test', 'room', 0), 'baseline', 'faultless', 'none')
     map_directory, truth = write_inputs(folder, labelled_map())
     return EvaluationInputs(identity, map_directory, truth, folder / 'out', device='cpu')
@@ -68,8 +67,8 @@ def test_an_evaluation_that_is_stopped_leaves_nothing(stage, tmp_path):
     source = inputs(tmp_path)
     jobs: list[EvaluationJob] = []
 
-    def work(progress: object) -> object:
-        def watched(text: str, fraction: float) -> None:
+    def work(progress):
+        def watched(text, fraction):
             if stage in text:
                 jobs[0].cancel()
             progress(text, fraction)
@@ -121,14 +120,14 @@ def test_a_server_that_fails_keeps_the_other_figures_and_the_next_evaluation_goe
     computed: list[str] = []
     usual = MapGeometrySuite.evaluate
 
-    def counted(suite: MapGeometrySuite, context: object) -> object:
+    def counted(suite, context):
         computed.append(suite.name)
         return usual(suite, context)
 
     monkeypatch.setattr(MapGeometrySuite, 'evaluate', counted)
     with LoopbackModels(reply=scripted_model.reply) as server:
 
-        def suites(cache: str) -> list[SuiteConfig]:
+        def suites(cache):
             options = {'answerer': 'openai:m', 'base_url': server.url, 'concurrency': 1}
             options |= {'cache': str(tmp_path / cache), 'count': 100}
             return [SUITES[0], SuiteConfig(name='exact_questions', options=options)]

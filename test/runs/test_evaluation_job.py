@@ -4,15 +4,15 @@ from osmabench_ros.errors import RunError
 from osmabench_ros.runs.evaluate.evaluation import EvaluationJob, EvaluationQueue
 
 
-def waiting_job(gate: threading.Event, ended: list[EvaluationJob]) -> EvaluationJob:
-    def work(progress: object) -> None:
+def waiting_job(gate, ended):
+    def work(progress):
         while not gate.wait(0.01):
             progress('working', 0.5)
 
     return EvaluationJob(work, ended.append)
 
 
-def polled(queue: EvaluationQueue, count: int, ended: list[EvaluationJob]) -> None:
+def polled(queue, count, ended):
     for _ in range(1000):
         queue.poll()
         if len(ended) == count:
@@ -21,7 +21,7 @@ def polled(queue: EvaluationQueue, count: int, ended: list[EvaluationJob]) -> No
     raise AssertionError('timed out')
 
 
-def test_jobs_run_one_at_a_time_in_order() -> None:
+def test_jobs_run_one_at_a_time_in_order():
     ended: list[EvaluationJob] = []
     gates = [threading.Event(), threading.Event()]
     queue = EvaluationQueue()
@@ -38,7 +38,7 @@ def test_jobs_run_one_at_a_time_in_order() -> None:
     assert len(queue) == 0
 
 
-def test_nothing_starts_unless_it_may() -> None:
+def test_nothing_starts_unless_it_may():
     gate = threading.Event()
     gate.set()
     queue = EvaluationQueue()
@@ -49,7 +49,7 @@ def test_nothing_starts_unless_it_may() -> None:
     polled(queue, 1, ended)
 
 
-def test_a_job_in_the_queue_can_be_cancelled() -> None:
+def test_a_job_in_the_queue_can_be_cancelled():
     ended: list[EvaluationJob] = []
     gate = threading.Event()
     queue = EvaluationQueue()
@@ -65,7 +65,7 @@ def test_a_job_in_the_queue_can_be_cancelled() -> None:
     polled(queue, 2, ended)
 
 
-def test_stopping_ends_all_and_tells_all() -> None:
+def test_stopping_ends_all_and_tells_all():
     ended: list[EvaluationJob] = []
     queue = EvaluationQueue()
     jobs = [waiting_job(threading.Event(), ended) for _ in range(3)]
@@ -77,8 +77,8 @@ def test_stopping_ends_all_and_tells_all() -> None:
     assert all(job.cancelled for job in jobs)
 
 
-def test_an_unexpected_exception_is_an_error_that_names_it() -> None:
-    def work(progress: object) -> None:
+def test_an_unexpected_exception_is_an_error_that_names_it():
+    def work(progress):
         raise KeyError('surprise')
 
     job = EvaluationJob(work, lambda _job: None)

@@ -17,7 +17,7 @@ from osmabench_ros.maps.storage import write_map
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.plan import RunPlan, plan_runs
+from osmabench_ros.runs.plan import plan_runs
 from osmabench_ros.runs.report_model import RunReport, without_classes
 from osmabench_ros.runs.run_manifest import FIGURES, finish_run, has_figures, read_finished
 from osmabench_ros.sequences.ground_truth import write_ground_truth
@@ -25,12 +25,12 @@ from osmabench_ros.sequences.ground_truth import write_ground_truth
 RUN = 'd.s.baseline.oracle.opengl.3'
 
 
-def append(path: Path) -> None:
+def append(path):
     with path.open('ab') as file:
         file.write(b' ')
 
 
-def remove(path: Path) -> None:
+def remove(path):
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -50,7 +50,7 @@ CHANGES: dict[str, tuple[str, Callable[[Path], None], str]] = {
 
 
 @pytest.fixture
-def done(tmp_path: Path) -> RunPlan:
+def done(tmp_path):
     """A run as the runner leaves it."""
     config = matrix_config(scenes=[{'reference': 'apartment', 'seed': 3}])
     [plan] = plan_runs(config, {config.scenes[0]: SceneKey('d', 's', 3)}, tmp_path / 'small')
@@ -75,7 +75,7 @@ def done(tmp_path: Path) -> RunPlan:
     return plan
 
 
-def test_what_is_as_it_was_counts(done: RunPlan) -> None:
+def test_what_is_as_it_was_counts(done):
     before = {path: path.read_bytes() for path in done.root.rglob('*') if path.is_file()}
     assert read_finished(done).run_id == RUN
     finish_run(done)
@@ -83,7 +83,7 @@ def test_what_is_as_it_was_counts(done: RunPlan) -> None:
 
 
 @pytest.mark.parametrize('change', CHANGES)
-def test_what_has_changed_is_named_and_counts_no_more(change: str, done: RunPlan) -> None:
+def test_what_has_changed_is_named_and_counts_no_more(change, done):
     file, alter, named = CHANGES[change]
     alter(done.root / file)
     words = f'run {RUN} is done, but has changed since: .*{re.escape(named)}; restore .* --fresh'
@@ -91,7 +91,7 @@ def test_what_has_changed_is_named_and_counts_no_more(change: str, done: RunPlan
         read_finished(done)
 
 
-def test_a_report_of_something_else_is_told(done: RunPlan) -> None:
+def test_a_report_of_something_else_is_told(done):
     write_json(done.directory / 'manifest.json', {})
     write_json(done.report_file, {'run_id': RUN})
     with pytest.raises(
@@ -100,7 +100,7 @@ def test_a_report_of_something_else_is_told(done: RunPlan) -> None:
         read_finished(done)
 
 
-def test_the_figures_of_no_single_class_lie_beside_the_report(done: RunPlan) -> None:
+def test_the_figures_of_no_single_class_lie_beside_the_report(done):
     whole = read_model(RunReport, done.report_file)
     assert has_figures(done.directory)
     noted = read_model(RunReport, done.directory / FIGURES)
@@ -110,7 +110,7 @@ def test_the_figures_of_no_single_class_lie_beside_the_report(done: RunPlan) -> 
     assert len(noted.metrics) == len(whole.metrics) - len(of_classes) > 0
 
 
-def test_figures_of_an_earlier_report_count_no_more(done: RunPlan) -> None:
+def test_figures_of_an_earlier_report_count_no_more(done):
     noted = (done.directory / FIGURES).stat().st_mtime_ns
     os.utime(done.report_file, ns=(noted + 1, noted + 1))
     assert not has_figures(done.directory)

@@ -12,7 +12,7 @@ from osmabench_ros.base.progress import silent
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs import generation
-from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.generation import OutputFormat, generate_sequences
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.run_manifest import MANIFEST
@@ -35,16 +35,16 @@ ALL = list(OutputFormat)
 NAME = 'test.room.3'
 
 
-def rooms() -> Preparation:
+def rooms():
     return Preparation(lambda _item: room_scene())
 
 
-def configuration(**changes: Any) -> MatrixConfig:
+def configuration(**changes):
     return parse_config({**DATA, **changes}, 'test')
 
 
 @pytest.fixture(autouse=True)
-def small_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_room(monkeypatch):
     """Every reference leads to a small room."""
     monkeypatch.setattr(
         'osmabench_ros.runs.config.load_scene', lambda *_args, **_options: room_scene()
@@ -94,7 +94,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path):
 def test_goes_on_after_an_interruption_without_touching_what_is_complete(tmp_path, monkeypatch):
     taken = generation.SimulatedFrames.frame
 
-    def interrupted(source: Any, index: int) -> Any:
+    def interrupted(source, index):
         if source.condition.name == 'velocity' and index == 1:
             raise KeyboardInterrupt
         return taken(source, index)

@@ -1,8 +1,6 @@
 """Changes of a configuration that a matrix goes on with, and changes that it refuses."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 from support.world.runs import matrix_config
@@ -18,10 +16,9 @@ from osmabench_ros.base.files import (
 from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.runs import host
 from osmabench_ros.runs import run_manifest as module
-from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.matrix_on_disk import claim
-from osmabench_ros.runs.plan import RunPlan, plan_runs
+from osmabench_ros.runs.plan import plan_runs
 from osmabench_ros.runs.run_manifest import (
     MANIFEST,
     Difference,
@@ -37,12 +34,12 @@ COVERAGE = {'suite': 'map_geometry', 'metric': 'coverage', 'at_least': 0.5}
 
 
 @pytest.fixture(autouse=True)
-def _no_renderer(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_renderer(monkeypatch):
     monkeypatch.setattr(host, 'renderer', lambda name: f'renderer of {name}')
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Path:
+def files(tmp_path):
     """A folder with a condition and a mapper."""
     (tmp_path / 'dusk.yaml').write_text('lighting: {exposure: 0.5}')
     (tmp_path / 'mine.py').write_text('1')
@@ -50,7 +47,7 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def config(files: Path, **changes: Any) -> MatrixConfig:
+def config(files, **changes):
     command = ['python3', str(files / 'mine.py')]
     given = {
         'conditions': ['baseline', str(files / 'dusk.yaml')],
@@ -60,18 +57,18 @@ def config(files: Path, **changes: Any) -> MatrixConfig:
     return matrix_config(**{**given, **changes})
 
 
-def planned(files: Path, **changes: Any) -> list[RunPlan]:
+def planned(files, **changes):
     settings = config(files, **changes)
     keys = {x: SceneKey('d', 's', x.seed, x.path_seed) for x in settings.seeded_scenes}
     return plan_runs(settings, keys, files / 'runs')
 
 
-def digest_of(_plan: RunPlan) -> str:
+def digest_of(_plan):
     return 64 * '1'
 
 
 @pytest.fixture
-def done(files: Path) -> Path:
+def done(files):
     """The four runs of a matrix, with maps."""
     claim_folder(files / 'runs')
     for plan in planned(files):
@@ -82,7 +79,7 @@ def done(files: Path) -> Path:
     return files
 
 
-def reasons(growth: Growth) -> set[tuple[str, ...]]:
+def reasons(growth):
     return {tuple(map(str, found)) for _, found in growth.runs}
 
 
@@ -136,7 +133,7 @@ OF_SETTINGS = [
 ]
 
 
-def test_of_long_options_the_part_that_differs_is_shown() -> None:
+def test_of_long_options_the_part_that_differs_is_shown():
     before, now = (
         json.dumps({'answerer': 'openai:some-model', 'base_url': f'http://127.0.0.1:{port}/v1'})
         for port in (8702, 8701)
@@ -148,7 +145,7 @@ def test_of_long_options_the_part_that_differs_is_shown() -> None:
 
 
 def test_the_address_of_a_server_may_be_corrected(done):
-    def ask(port: int) -> list[dict[str, Any]]:
+    def ask(port):
         options = {'answerer': 'openai:m', 'base_url': f'http://127.0.0.1:{port}/v1'}
         return [{'name': 'exact_questions', 'options': options}]
 

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,14 +14,12 @@ from support.world.scenes import room_scene
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError, SimulationError
 from osmabench_ros.geometry.axes import turn_from_habitat
-from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE
-from osmabench_ros.simulation.robot_path import RobotPath, sample_trajectory
+from osmabench_ros.simulation.robot_path import sample_trajectory
 
 needs_habitat = pytest.mark.skipif(
     not os.environ.get(PYTHON_VARIABLE),
@@ -33,24 +30,24 @@ POINTS = [[-1.0, 0.0], [2.5, 0.0], [-2.0, 1.0]]
 
 
 @pytest.fixture(scope='module')
-def room(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+def room(tmp_path_factory):
     return load_scene(str(write_habitat_dataset(room_scene(), tmp_path_factory.mktemp('room'))))
 
 
-def configuration(**trajectory: Any) -> MatrixConfig:
+def configuration(**trajectory):
     return matrix_config(
         robot={'radius_m': 0.25, 'height_m': 1.2},
         trajectory={'max_frames': 5000, 'goal_points': POINTS, **trajectory},
     )
 
 
-def planned(scene: Scene, **trajectory: Any) -> RobotPath:
+def planned(scene, **trajectory):
     config = configuration(**trajectory)
     return shared_path(config, 3, scene, navigation_of(config, scene))
 
 
 @needs_habitat
-def test_both_planners_go_round_the_table_by_the_shortest_way(room: Scene) -> None:
+def test_both_planners_go_round_the_table_by_the_shortest_way(room):
     grid, mesh, greedy = (
         planned(room, planner=name) for name in ('grid', 'navmesh', 'greedy_follower')
     )
@@ -64,7 +61,7 @@ def test_both_planners_go_round_the_table_by_the_shortest_way(room: Scene) -> No
 
 
 @needs_habitat
-def test_the_follower_drives_in_the_actions_of_osma_bench(room: Scene) -> None:
+def test_the_follower_drives_in_the_actions_of_osma_bench(room):
     path = planned(room, planner='greedy_follower')
     steps = np.diff(path.states, axis=0)
     driven, turned = np.hypot(steps[:, 0], steps[:, 1]), np.degrees(np.abs(steps[:, 2]))
@@ -82,7 +79,7 @@ def test_the_follower_drives_in_the_actions_of_osma_bench(room: Scene) -> None:
     assert len(sample_trajectory(path, motion, 5.0)) == 2 * len(steps) + slid.sum() + 1
 
 
-def two_islands(folder: Path) -> Path:
+def two_islands(folder):
     """Write a data set of two floors 3 m apart as its stage, with a crate on the larger one."""
     parts = (
         ((8, 0.1, 8), (0, -0.05, 0)),
@@ -108,7 +105,7 @@ def two_islands(folder: Path) -> Path:
 
 @needs_habitat
 @pytest.mark.filterwarnings('ignore')
-def test_drives_of_osma_bench_are_those_of_its_code(tmp_path: Path) -> None:
+def test_drives_of_osma_bench_are_those_of_its_code(tmp_path):
     dataset = two_islands(tmp_path)
     path = planned(
         load_scene(str(dataset)), planner='osma_bench', goal_points=[], goals=5, max_frames=100_000
@@ -133,7 +130,7 @@ def test_drives_of_osma_bench_are_those_of_its_code(tmp_path: Path) -> None:
 
 
 @needs_habitat
-def test_random_goals_and_faults(room: Scene) -> None:
+def test_random_goals_and_faults(room):
     for planner in ('navmesh', 'greedy_follower'):
         one, two = (
             planned(room, planner=planner, goal_points=[], goals=2).states for _ in range(2)
@@ -147,7 +144,7 @@ def test_random_goals_and_faults(room: Scene) -> None:
     np.testing.assert_array_equal(in_memory.states, planned(room, planner='navmesh').states)
 
 
-def test_without_habitat_sim_it_says_so(room: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_habitat_sim_it_says_so(room, monkeypatch):
     monkeypatch.delenv(PYTHON_VARIABLE, raising=False)
     with pytest.raises(MissingDependencyError, match='habitat_python'):
         planned(room, planner='navmesh')
@@ -165,6 +162,6 @@ def test_without_habitat_sim_it_says_so(room: Scene, monkeypatch: pytest.MonkeyP
         ({'planner': 'osma_bench', 'goal_points': [], 'storey': 1}, 'goal_points and storey'),
     ],
 )
-def test_planners_at_fault_are_named(changes: dict[str, Any], reported: str) -> None:
+def test_planners_at_fault_are_named(changes, reported):
     with pytest.raises(ConfigError, match=reported):
         configuration(**changes)

@@ -2,8 +2,6 @@
 
 import copy
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,7 +43,7 @@ VALUES: dict[str, Any] = {
 }
 
 
-def config() -> dict[str, Any]:
+def config():
     """Return a configuration that names everything there is, with its defaults."""
     parts = {
         'name': 'x',
@@ -56,7 +54,7 @@ def config() -> dict[str, Any]:
     return MatrixConfig.model_validate(parts).model_dump(mode='json')
 
 
-def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def places(data, path=()):
     items = data.items() if isinstance(data, dict) else enumerate(data)
     for key, value in items:
         yield (*path, key)
@@ -64,7 +62,7 @@ def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
             yield from places(value, (*path, key))
 
 
-def with_value(data: Any, place: tuple[Any, ...], value: Any) -> Any:
+def with_value(data, place, value):
     changed = copy.deepcopy(data)
     target = changed
     for key in place[:-1]:
@@ -73,7 +71,7 @@ def with_value(data: Any, place: tuple[Any, ...], value: Any) -> Any:
     return changed
 
 
-def outcome(read: Callable[[str], Any], path: Path, data: Any) -> Any:
+def outcome(read, path, data):
     """Return the object read from a file, or its error, which is one line."""
     # JSON is YAML, apart from numbers that are none.
     path.write_text(json.dumps(data).replace('NaN', '.nan').replace('Infinity', '.inf'))

@@ -1,6 +1,5 @@
 import hashlib
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from osmabench_ros.runs.plan import plan_runs
 KEY = SceneKey('set', 'home', 3)
 
 
-def test_a_scene_is_its_content_and_not_its_place() -> None:
+def test_a_scene_is_its_content_and_not_its_place():
     scene = room_scene()
     digest = scene_digest(scene)
     assert scene_digest(room_scene()) == digest
@@ -34,7 +33,7 @@ def test_a_scene_is_its_content_and_not_its_place() -> None:
     assert len({digest, *map(scene_digest, versions)}) == 4
 
 
-def test_files_that_a_mapper_names_count_by_their_content(tmp_path: Path) -> None:
+def test_files_that_a_mapper_names_count_by_their_content(tmp_path):
     script, settings = tmp_path / 'mapper.py', tmp_path / 'settings.yaml'
     script.write_text('1')
     settings.write_text('a')
@@ -52,7 +51,7 @@ def test_files_that_a_mapper_names_count_by_their_content(tmp_path: Path) -> Non
     assert mapper_files(made.mappers[0])[name] == hashlib.sha256(b'2').hexdigest()
 
 
-def test_everything_has_a_name_that_people_know(tmp_path: Path) -> None:
+def test_everything_has_a_name_that_people_know(tmp_path):
     features = tmp_path / 'text.npy'
     features.write_bytes(b'x')
     config = matrix_config(conditions=['camera'], text_features={'clip': str(features)})
@@ -67,6 +66,6 @@ def test_everything_has_a_name_that_people_know(tmp_path: Path) -> None:
     ('path', 'shown'),
     [('/home/me/a/b', '~/a/b'), ('/home/mean/a', '/home/mean/a'), ('a/b', 'a/b')],
 )
-def test_paths_do_not_say_who_ran(path: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_do_not_say_who_ran(path, shown, monkeypatch):
     monkeypatch.setenv('HOME', '/home/me')
     assert for_people(path) == shown

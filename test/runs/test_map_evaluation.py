@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from support.world.maps import (
@@ -17,12 +16,11 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, format_tum
 from osmabench_ros.language.embedding import SentenceEmbedder
-from osmabench_ros.maps.semantic_map import SemanticMap, transform_map
+from osmabench_ros.maps.semantic_map import transform_map
 from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, write_tiers
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, EvaluationInputs
 from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, identify_unnamed_run
-from osmabench_ros.runs.report_model import RunReport
 from osmabench_ros.semantics.scene_graph import ScoredLabel
 
 pytestmark = pytest.mark.xdist_group('sentence embedder')
@@ -33,9 +31,7 @@ needs_embedder = pytest.mark.skipif(
 )
 
 
-def evaluated(
-    directory: Path, semantic_map: SemanticMap, suite: SuiteConfig, **files: Path
-) -> RunReport:
+def evaluated(directory, semantic_map, suite, **files):
     folders = write_inputs(directory, semantic_map)
     inputs = EvaluationInputs(
         identify_unnamed_run(), *folders, directory / 'out', text_features=files, device='cpu'
@@ -43,7 +39,7 @@ def evaluated(
     return evaluate_map(inputs, [suite])
 
 
-def value_of(report: RunReport, metric: str, mode: str) -> float | None:
+def value_of(report, metric, mode):
     [found] = [
         item.value
         for item in report.metrics
@@ -53,7 +49,7 @@ def value_of(report: RunReport, metric: str, mode: str) -> float | None:
 
 
 @pytest.mark.parametrize('swapped', [False, True])
-def test_openlex3d_gets_the_text_of_the_maps_own_encoder(swapped: bool, tmp_path: Path) -> None:
+def test_openlex3d_gets_the_text_of_the_maps_own_encoder(swapped, tmp_path):
     words = {'chair': [1.0, 0, 0], 'rug': [0, 1.0, 0], 'table': [0, 0, 1.0]}
     if swapped:
         words = dict(zip(words, reversed(words.values()), strict=True))
@@ -70,7 +66,7 @@ def test_openlex3d_gets_the_text_of_the_maps_own_encoder(swapped: bool, tmp_path
 
 
 @needs_embedder
-def test_a_map_of_captions_alone_is_scored(tmp_path: Path) -> None:
+def test_a_map_of_captions_alone_is_scored(tmp_path):
     report = evaluated(tmp_path, captioned_map(), SuiteConfig(name='osma_segmentation'))
     assert value_of(report, 'macc', 'strict') == value_of(report, 'macc', 'compat') == 1.0
     # Top-k accuracies follow the rankings of the nodes.
@@ -80,7 +76,7 @@ def test_a_map_of_captions_alone_is_scored(tmp_path: Path) -> None:
 
 
 @needs_embedder
-def test_labels_alike_in_meaning_count_by_embedding(tmp_path: Path) -> None:
+def test_labels_alike_in_meaning_count_by_embedding(tmp_path):
     source = labelled_map()
     nodes = [
         replace(node, labels=(ScoredLabel(f'{node.label} seat'),)) if node.id == 1 else node
@@ -93,7 +89,7 @@ def test_labels_alike_in_meaning_count_by_embedding(tmp_path: Path) -> None:
     assert report.encoders == {'similarity': 'all-MiniLM-L6-v2'}
 
 
-def test_a_suite_that_is_named_twice_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+def test_a_suite_that_is_named_twice_is_refused_before_anything_is_read(tmp_path):
     with pytest.raises(ConfigError, match=r'suite "instances" is there twice'):
         evaluate_map(
             EvaluationInputs(
@@ -107,18 +103,18 @@ def test_a_suite_that_is_named_twice_is_refused_before_anything_is_read(tmp_path
 
 
 @pytest.mark.parametrize('points', [True, False])
-def test_a_map_outside_the_scene_is_scored_with_a_remark(tmp_path: Path, points: bool) -> None:
+def test_a_map_outside_the_scene_is_scored_with_a_remark(tmp_path, points):
     far = transform_map(labelled_map(), UPWARDS, 'world')
     far = far if points else replace(far, dense=None)
     [remark] = evaluated(tmp_path, far, SuiteConfig(name='scene_graph')).remarks
     assert re.search(r'only 0% of the map is within .* --world', remark)
 
 
-def test_a_map_in_its_place_is_scored_without_a_remark(tmp_path: Path) -> None:
+def test_a_map_in_its_place_is_scored_without_a_remark(tmp_path):
     assert evaluated(tmp_path, labelled_map(), SuiteConfig(name='scene_graph')).remarks == ()
 
 
-def test_poses_of_a_map_are_scored_against_the_true_ones_beside_it(tmp_path: Path) -> None:
+def test_poses_of_a_map_are_scored_against_the_true_ones_beside_it(tmp_path):
     poses = [(i * 10**9, Pose.from_yaw(0.0, (i, i * i, 0.0))) for i in range(4)]
     true = StampedTrajectory.from_poses(poses)
     own = true.transform(UPWARDS)

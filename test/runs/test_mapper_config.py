@@ -1,7 +1,5 @@
 """The ways in which a configuration names a mapping method."""
 
-from typing import Any
-
 import pytest
 
 from osmabench_ros.base.strict import validated
@@ -9,30 +7,30 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import MapperConfig
 
 
-def made(**data: Any) -> MapperConfig:
+def made(**data):
     return validated(MapperConfig, {'name': 'mine', **data}, 'test')
 
 
-def test_a_bundled_mapper_may_take_part_under_another_name() -> None:
+def test_a_bundled_mapper_may_take_part_under_another_name():
     assert made().bundled == 'mine'
     assert made(implementation='noisy_oracle', options={'label_noise': 0.1}).bundled == (
         'noisy_oracle'
     )
 
 
-def test_a_stack_cannot_acknowledge_frames_whatever_is_said() -> None:
+def test_a_stack_cannot_acknowledge_frames_whatever_is_said():
     assert made(stack='rtabmap', acks=True).acks is False
     assert made(stack='rtabmap').bundled == ''
 
 
-def test_a_command_may_publish_another_kind_of_map() -> None:
+def test_a_command_may_publish_another_kind_of_map():
     mapper = made(command=['node'], map_topic='/cloud')
     assert (mapper.map_type, mapper.acks, mapper.bundled) == (
         'sensor_msgs/msg/PointCloud2', False, ''
     )  # fmt: skip
 
 
-def test_of_nodes_with_a_map_topic_acknowledges_only_one_that_is_said_to() -> None:
+def test_of_nodes_with_a_map_topic_acknowledges_only_one_that_is_said_to():
     assert made(command=['node']).acks
     assert made(command=['node'], map_topic='/cloud', acks=True).acks
 
@@ -52,6 +50,6 @@ def test_of_nodes_with_a_map_topic_acknowledges_only_one_that_is_said_to() -> No
         ({'map_topik': '/cloud'}, 'map_topic'),
     ],
 )
-def test_contradictions_are_named(data: dict[str, Any], message: str) -> None:
+def test_contradictions_are_named(data, message):
     with pytest.raises(ConfigError, match=message):
         made(**data)

@@ -16,13 +16,13 @@ from osmabench_ros.runs.run_manifest import held
 
 
 @pytest.fixture(scope='module')
-def left(tmp_path_factory: pytest.TempPathFactory) -> MatrixOnDisk:
+def left(tmp_path_factory):
     folder = tmp_path_factory.mktemp('left')
     return left_by_a_command(write_matrix(folder / 'matrix'), folder / 'boxes')
 
 
 @pytest.fixture
-def runs(left: MatrixOnDisk, tmp_path: Path) -> MatrixOnDisk:
+def runs(left, tmp_path):
     """Return a matrix with a run of every state."""
     found = MatrixOnDisk(shutil.copytree(left.root, tmp_path / 'out' / 'boxes'))
     _, server, _, cut_off, absent, _ = found.run_ids
@@ -36,12 +36,12 @@ def runs(left: MatrixOnDisk, tmp_path: Path) -> MatrixOnDisk:
     return found
 
 
-def status(*words: str) -> tuple[int, str]:
+def status(*words):
     done = CliRunner().invoke(app, ['status', *words], env={'COLUMNS': '300'})
     return done.exit_code, done.output
 
 
-def states(path: Path) -> list[tuple[str, str]]:
+def states(path):
     code, text = status(str(path), '--json')
     assert code == 1
     [document] = json.loads(text)
@@ -49,7 +49,7 @@ def states(path: Path) -> list[tuple[str, str]]:
     return [(run['state'], run['reason']) for run in document['runs']]
 
 
-def test_every_state_is_told_apart(runs: MatrixOnDisk) -> None:
+def test_every_state_is_told_apart(runs):
     found = states(runs.root.parent)
     assert [state for state, _ in found] == [
         'done', 'incomplete', 'failed', 'incomplete', 'not begun', 'failed',
@@ -61,7 +61,7 @@ def test_every_state_is_told_apart(runs: MatrixOnDisk) -> None:
     assert states(runs.root) == found
 
 
-def test_people_read_counts_and_the_first_and_last_line_of_an_error(runs: MatrixOnDisk) -> None:
+def test_people_read_counts_and_the_first_and_last_line_of_an_error(runs):
     code, text = status(str(runs.root))
     assert code == 1
     assert 'vqa: no server at all' in text
@@ -69,7 +69,7 @@ def test_people_read_counts_and_the_first_and_last_line_of_an_error(runs: Matrix
     assert '1 done, 2 failed, 2 incomplete, 1 not begun' in text
 
 
-def test_all_done_is_success(left: MatrixOnDisk, tmp_path: Path) -> None:
+def test_all_done_is_success(left, tmp_path):
     found = MatrixOnDisk(shutil.copytree(left.root, tmp_path / 'boxes'))
     manifest = read_json(found.root / 'manifest.json')
     manifest['config']['mappers'] = manifest['config']['mappers'][:2]
@@ -79,7 +79,7 @@ def test_all_done_is_success(left: MatrixOnDisk, tmp_path: Path) -> None:
     assert '4 done' in text
 
 
-def test_what_holds_no_runs_is_refused(tmp_path: Path) -> None:
+def test_what_holds_no_runs_is_refused(tmp_path):
     with pytest.raises(RunError, match='holds no runs; name the --out'):
         matrices_at(tmp_path)
     with pytest.raises(RunError, match='nowhere'):
@@ -90,7 +90,7 @@ def test_what_holds_no_runs_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_report_ends_as_a_run_does(runs: MatrixOnDisk, tmp_path: Path) -> None:
+def test_report_ends_as_a_run_does(runs, tmp_path):
     out = tmp_path / 'merged'
     done = CliRunner().invoke(app, ['report', str(runs.root), '--out', str(out)])
     assert isinstance(done.exception, RunError)
@@ -98,7 +98,7 @@ def test_report_ends_as_a_run_does(runs: MatrixOnDisk, tmp_path: Path) -> None:
     assert (out / 'report.html').exists()
 
 
-def test_the_page_names_the_stages_in_their_order() -> None:
+def test_the_page_names_the_stages_in_their_order():
     page = Path(__file__).parents[2] / 'docs' / 'runs.md'
     table = page.read_text().partition('| stage |')[2].partition('\n\n')[0]
     names = [line.split('|')[1].strip() for line in table.splitlines()[2:]]

@@ -6,9 +6,8 @@ from support.world.runs import matrix_config
 from osmabench_ros.bringup.spec.definition import bridge_settings
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros.node.settings import BridgeSettings
-from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
+from osmabench_ros.runs.plan import config_digest, plan_runs
 from osmabench_ros.runs.run_manifest import config_of_run
 from osmabench_ros.simulation.conditions import (
     list_conditions,
@@ -17,7 +16,7 @@ from osmabench_ros.simulation.conditions import (
 )
 
 
-def config(**parts: object) -> MatrixConfig:
+def config(**parts):
     several: dict[str, object] = {
         'scenes': [{'seed': 1}, {'seed': 2}],
         'conditions': ['baseline', 'camera'],
@@ -26,12 +25,12 @@ def config(**parts: object) -> MatrixConfig:
     return matrix_config(**{**several, **parts})
 
 
-def planned(settings: MatrixConfig, scene: str = 'home') -> list[RunPlan]:
+def planned(settings, scene='home'):
     keys = {item: SceneKey('set', scene, item.seed) for item in settings.scenes}
     return plan_runs(settings, keys, Path('root'))
 
 
-def test_runs_go_scene_by_scene_and_condition_by_condition() -> None:
+def test_runs_go_scene_by_scene_and_condition_by_condition():
     assert [plan.identity.run_id for plan in planned(config())] == [
         f'set.home.{condition}.{mapper}.opengl.{seed}'
         for seed in (1, 2)
@@ -40,14 +39,14 @@ def test_runs_go_scene_by_scene_and_condition_by_condition() -> None:
     ]
 
 
-def test_a_run_knows_its_part_of_the_configuration() -> None:
+def test_a_run_knows_its_part_of_the_configuration():
     settings = config()
     plan = planned(settings)[5]
     assert (plan.scene, plan.mapper) == (settings.scenes[1], settings.mappers[1])
     assert plan.config is settings
 
 
-def test_every_run_has_a_folder_and_runs_of_a_scene_share_one() -> None:
+def test_every_run_has_a_folder_and_runs_of_a_scene_share_one():
     plans = planned(config())
     assert len({plan.directory for plan in plans}) == 8
     assert [plan.shared_directory for plan in plans] == [
@@ -65,19 +64,19 @@ def test_every_run_has_a_folder_and_runs_of_a_scene_share_one() -> None:
         {'mappers': [{'name': 'oracle'}, {'name': 'oracle', 'options': {'voxel_m': 0.1}}]},
     ],
 )
-def test_runs_of_the_same_name_are_refused(parts: dict) -> None:
+def test_runs_of_the_same_name_are_refused(parts):
     reason = r'"own" lists run set\.home\.baseline\.\w+\.opengl\.1 mo'
     with pytest.raises(ConfigError, match=reason):
         planned(config(**parts))
 
 
-def test_names_that_make_the_same_folder_are_refused() -> None:
+def test_names_that_make_the_same_folder_are_refused():
     settings = config(scenes=[{'seed': 1}, {'reference': 'other', 'seed': 1}])
     with pytest.raises(ConfigError, match='more than once'):
         planned(settings)
 
 
-def test_the_digest_tells_configurations_apart_and_nothing_else() -> None:
+def test_the_digest_tells_configurations_apart_and_nothing_else():
     digest = config_digest(config())
     assert len(digest) == 64
     assert digest == config_digest(config(simulator={'name': 'opengl'}))
@@ -90,7 +89,7 @@ def test_the_digest_tells_configurations_apart_and_nothing_else() -> None:
     assert len({digest, *map(config_digest, others)}) == 5
 
 
-def test_realtime_runs_carry_their_speed_and_lockstep_runs_do_not() -> None:
+def test_realtime_runs_carry_their_speed_and_lockstep_runs_do_not():
     silent = {'name': 'mine', 'command': ['x'], 'acks': False}
     lockstep = planned(config(mappers=[{'name': 'oracle'}, silent], pacing={'speed_factor': 2}))
     assert [plan.identity.speed_factor for plan in lockstep[:2]] == [None, 2.0]
@@ -99,11 +98,11 @@ def test_realtime_runs_carry_their_speed_and_lockstep_runs_do_not() -> None:
     assert realtime[0].identity.run_id.endswith('.opengl.1.x0-5')
 
 
-def test_what_a_sweep_tries_is_no_part_of_the_digest() -> None:
+def test_what_a_sweep_tries_is_no_part_of_the_digest():
     assert config_digest(config()) == config_digest(config(sweep={'speeds': [1, 2]}))
 
 
-def test_a_condition_in_a_file_gives_the_run_its_name_and_stays_its_file(tmp_path: Path) -> None:
+def test_a_condition_in_a_file_gives_the_run_its_name_and_stays_its_file(tmp_path):
     path = tmp_path / 'dusk.yaml'
     path.write_text('lighting: {exposure: 0.5}')
     file = str(path)
@@ -114,7 +113,7 @@ def test_a_condition_in_a_file_gives_the_run_its_name_and_stays_its_file(tmp_pat
     ]  # fmt: skip
 
 
-def test_a_condition_that_is_edited_meanwhile_renders_as_it_was_hashed(tmp_path: Path) -> None:
+def test_a_condition_that_is_edited_meanwhile_renders_as_it_was_hashed(tmp_path):
     file = tmp_path / 'dusk.yaml'
     file.write_text('lighting: {exposure: 0.5}')
     made = config(conditions=[str(file)])
@@ -130,14 +129,14 @@ def test_a_condition_that_is_edited_meanwhile_renders_as_it_was_hashed(tmp_path:
 
 
 @pytest.mark.parametrize('name', list_conditions())
-def test_every_condition_reaches_a_node_as_it_is(name: str) -> None:
+def test_every_condition_reaches_a_node_as_it_is(name):
     condition = load_condition(name)
     assert parse_condition_text(condition.model_dump_json()) == condition
     written = BridgeSettings(condition=condition).model_dump_json()
     assert BridgeSettings.model_validate_json(written).condition == condition
 
 
-def test_runs_whose_names_differ_in_case_only_are_refused() -> None:
+def test_runs_whose_names_differ_in_case_only_are_refused():
     twins = [{'name': 'mine', 'command': ['x']}, {'name': 'Mine', 'command': ['y']}]
     with pytest.raises(ConfigError, match=r'runs .*\.mine\..* and .*\.Mine\.'):
         planned(config(mappers=twins))

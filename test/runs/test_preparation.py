@@ -2,8 +2,6 @@
 
 import dataclasses
 import warnings
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +13,9 @@ from osmabench_ros.base.files import read_json, sha256_of
 from osmabench_ros.base.progress import silent
 from osmabench_ros.errors import ConfigError, OsmabenchWarning, SimulationError
 from osmabench_ros.geometry.stamped_trajectory import read_tum
-from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
 from osmabench_ros.runs.preparation import COVERAGE_FILE, Preparation, run_warnings
 from osmabench_ros.runs.shared_path import PATH_FILE
-from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
 from osmabench_ros.simulation.robot_path import RobotPath
@@ -30,24 +26,24 @@ pytestmark = [pytest.mark.gl, needs('open3d')]
 POINTS = [[-2.0, -1.0], [-2.0, 1.0], [2.0, 1.5]]
 
 
-def configuration(**trajectory: Any) -> MatrixConfig:
+def configuration(**trajectory):
     return matrix_config(
         camera={'width': 64, 'height': 48, 'mounting_height_m': 1.2},
         trajectory={'goals': 2, 'frame_rate_hz': 1.0, 'max_frames': 40, **trajectory},
     )
 
 
-def prepared(root: Path, **trajectory: Any) -> Path:
+def prepared(root, **trajectory):
     config = configuration(**trajectory)
     rooms = Preparation(divided_room)
     return rooms.prepare(rooms.plans(config, root)[0], silent)
 
 
-def share(folder: Path) -> float:
+def share(folder):
     return float(read_json(folder / COVERAGE_FILE)['share'])
 
 
-def turns(folder: Path) -> int:
+def turns(folder):
     """Return how often the robot turns once around itself."""
     steps = np.abs(np.diff(RobotPath.read(folder / PATH_FILE).states[:, 2]))
     return int(np.isclose(steps, 2 * np.pi).sum())
@@ -91,7 +87,7 @@ def test_a_condition_that_changes_nothing_on_the_path_is_warned_of(tmp_path, nam
 
 
 def test_a_rule_that_selects_no_light_is_warned_of(tmp_path):
-    def without_lamps(item: SceneConfig) -> Scene:
+    def without_lamps(item):
         scene = divided_room(item)
         fill = tuple(dataclasses.replace(light, lamp=False) for light in scene.lights)
         return dataclasses.replace(scene, lights=fill)
@@ -105,7 +101,7 @@ def test_a_rule_that_selects_no_light_is_warned_of(tmp_path):
 
 
 def test_lamps_that_a_rule_has_chosen_are_told_where_they_matter(tmp_path):
-    def ruled(item: SceneConfig) -> Scene:
+    def ruled(item):
         return dataclasses.replace(divided_room(item), lamp_rule='bright ones are')
 
     config = configuration(goal_points=POINTS).model_copy(
@@ -157,7 +153,7 @@ def test_colours_without_light_need_a_simulator_that_shows_them():
 
 
 def test_a_scene_that_would_be_dark_is_told_before_anything_runs(tmp_path):
-    def dark(item: SceneConfig) -> Scene:
+    def dark(item):
         return dataclasses.replace(divided_room(item), lights=())
 
     config = configuration()

@@ -1,7 +1,6 @@
 """References of recorded maps: runs, scenes along a recorded path, clouds of the user's."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.sequences.ground_truth import read_ground_truth, write_ground_truth
 
 
-def run_folder(root: Path, run: str, key: str, noted: str = '') -> Path:
+def run_folder(root, run, key, noted=''):
     """Make the folder of a run, and the ground truth and questions that it shares."""
     shared = root / 'shared' / key
     write_ground_truth(ground_truth(), shared / 'ground_truth')
@@ -35,7 +34,7 @@ def run_folder(root: Path, run: str, key: str, noted: str = '') -> Path:
         ('test.room.baseline.mine.opengl.4-p7-m5.x0-5', 'test.room.4-p7'),
     ],
 )
-def test_a_run_leads_to_the_ground_truth_it_shares(run: str, key: str, tmp_path: Path) -> None:
+def test_a_run_leads_to_the_ground_truth_it_shares(run, key, tmp_path):
     folder, shared = run_folder(tmp_path, run, key), tmp_path / 'shared' / key
     for given in (folder, shared, shared / 'ground_truth'):
         found = run_reference(given)
@@ -44,20 +43,20 @@ def test_a_run_leads_to_the_ground_truth_it_shares(run: str, key: str, tmp_path:
         assert found.frame_id == 'world'
 
 
-def test_a_folder_without_ground_truth_is_named(tmp_path: Path) -> None:
+def test_a_folder_without_ground_truth_is_named(tmp_path):
     folder = run_folder(tmp_path, 'test.room.baseline.mine.opengl.4', 'test.room.5', 'test.room.4')
     with pytest.raises(ConfigError, match='none of these exists: .*osmabench scene ground-truth'):
         run_reference(folder)
 
 
-def write_scan(path: Path, **more: np.ndarray) -> Path:
+def write_scan(path, **more):
     with path.open('wb') as stream:
         points = cloud().points
         write_ply(stream, {**dict(zip('xyz', points.T, strict=True)), **more})
     return path
 
 
-def test_a_labelled_cloud_has_objects(tmp_path: Path) -> None:
+def test_a_labelled_cloud_has_objects(tmp_path):
     seen = cloud()
     file = write_scan(tmp_path / 'scan.ply', label=seen.labels, instance=seen.instances)
     found = cloud_reference(file, LABELS, tmp_path / 'out')
@@ -72,7 +71,7 @@ def test_a_labelled_cloud_has_objects(tmp_path: Path) -> None:
     assert found.frame_id == ''
 
 
-def test_labels_of_unknown_meaning_leave_the_geometry(tmp_path: Path) -> None:
+def test_labels_of_unknown_meaning_leave_the_geometry(tmp_path):
     file = write_scan(tmp_path / 'scan.ply', label=cloud().labels)
     found = cloud_reference(file, None, tmp_path / 'out')
     truth = read_ground_truth(found.directory)
@@ -85,7 +84,7 @@ def test_labels_of_unknown_meaning_leave_the_geometry(tmp_path: Path) -> None:
     assert 'labelled' in again.description.split(',')[-1]
 
 
-def test_a_scene_is_seen_from_the_recorded_path(tmp_path: Path) -> None:
+def test_a_scene_is_seen_from_the_recorded_path(tmp_path):
     config = load_config('single_run')
     camera = Intrinsics.from_hfov(320, 240, 1.5)
     look = np.array([[0, 0, 1], [-1, 0, 0], [0, -1, 0]], float)

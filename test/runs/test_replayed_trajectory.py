@@ -1,8 +1,6 @@
 """Driving along recorded poses, from a file or a generated sequence."""
 
 import warnings
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,17 +8,15 @@ from support.world.runs import matrix_config
 from support.world.scenes import room_scene
 
 from osmabench_ros.errors import ConfigError, OsmabenchWarning, SequenceError
-from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.generation import OutputFormat, generate_sequences
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.inputs import collect_shared_inputs
 from osmabench_ros.runs.plan import plan_runs
 from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.sequences.recorded import open_sequence
-from osmabench_ros.simulation.robot_path import RobotPath
 
 
-def configuration(**trajectory: Any) -> MatrixConfig:
+def configuration(**trajectory):
     return matrix_config(
         scenes=[{'reference': 'apartment', 'seed': 3}],
         conditions=['compat_baseline'],
@@ -29,12 +25,12 @@ def configuration(**trajectory: Any) -> MatrixConfig:
     )
 
 
-def planned(**trajectory: Any) -> RobotPath:
+def planned(**trajectory):
     config, scene = configuration(**trajectory), room_scene()
     return shared_path(config, 3, scene, navigation_of(config, scene))
 
 
-def tum(path: Path, *rows: tuple[float, ...]) -> str:
+def tum(path, *rows):
     lines = (' '.join(map(str, (i, *row))) for i, row in enumerate(rows))
     path.write_text('\n'.join(lines) + '\n')
     return str(path)

@@ -25,20 +25,20 @@ from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLab
 IDENTITY = RunIdentity(SceneKey('set', 'home', 5), 'camera', 'oracle', 'opengl')
 
 
-def record(value: float | None = 0.5, **parts: object) -> MetricRecord:
+def record(value=0.5, **parts):
     given = {'suite': 's', 'mode': 'strict', 'metric': 'm', 'value': value, **parts}
     return join_run(IDENTITY, [MetricRecord(**given)])[0]
 
 
-def requirement(**parts: object) -> Requirement:
+def requirement(**parts):
     return Requirement(**{'suite': 's', 'metric': 'm', **parts})
 
 
-def failures(needed: Requirement, *records: MetricRecord) -> tuple[str, ...]:
+def failures(needed, *records):
     return unmet((needed,), records)
 
 
-def test_a_record_knows_its_run() -> None:
+def test_a_record_knows_its_run():
     made = record(0.25, class_name='chair', low=0.2, high=0.3, n=7, higher_is_better=False)
     assert asdict(made) == {
         'run_id': 'set.home.camera.oracle.opengl.5',
@@ -80,11 +80,11 @@ def test_a_record_knows_its_run() -> None:
         ({'at_most': 1.0}, None, False),
     ],
 )
-def test_bounds_are_part_of_what_is_allowed(bounds, value, holds) -> None:
+def test_bounds_are_part_of_what_is_allowed(bounds, value, holds):
     assert (failures(requirement(**bounds), record(value)) == ()) is holds
 
 
-def test_a_failure_names_requirement_value_and_run() -> None:
+def test_a_failure_names_requirement_value_and_run():
     needed = requirement(mode='strict', at_least=0.9, at_most=1.0, mapper='oracle')
     assert failures(needed, record(0.5)) == (
         's strict m >= 0.9 <= 1 mapper oracle: 0.5 in set.home.camera.oracle.opengl.5',
@@ -96,12 +96,12 @@ def test_a_failure_names_requirement_value_and_run() -> None:
     [('suite', 't'), ('metric', 'k'), ('mode', 'compat'), ('class_name', 'chair'),
      ('mapper', 'appearance'), ('condition', 'baseline')],
 )  # fmt: skip
-def test_a_requirement_that_nothing_matches_does_not_hold(key, value) -> None:
+def test_a_requirement_that_nothing_matches_does_not_hold(key, value):
     [sentence] = failures(requirement(**{'at_least': 0.0, key: value}), record(1.0))
     assert sentence.endswith(': no such metric was computed')
 
 
-def test_without_a_mode_all_modes_must_hold_but_a_class_is_no_part_of_the_whole() -> None:
+def test_without_a_mode_all_modes_must_hold_but_a_class_is_no_part_of_the_whole():
     records = (record(0.9), record(0.2, mode='compat'), record(0.1, class_name='chair'))
     [sentence] = failures(requirement(at_least=0.5), *records)
     assert ': 0.2 in ' in sentence
@@ -110,13 +110,13 @@ def test_without_a_mode_all_modes_must_hold_but_a_class_is_no_part_of_the_whole(
     assert failures(requirement(at_least=0.5, mode='strict'), *records) == ()
 
 
-def test_every_failure_is_told_in_the_order_of_the_requirements() -> None:
+def test_every_failure_is_told_in_the_order_of_the_requirements():
     needed = (requirement(at_least=0.8), requirement(at_least=0.1), requirement(at_most=0.3))
     sentences = unmet(needed, (record(0.5),))
     assert [sentence.split(':')[0] for sentence in sentences] == ['s m >= 0.8', 's m <= 0.3']
 
 
-def test_only_requirements_of_a_run_concern_it() -> None:
+def test_only_requirements_of_a_run_concern_it():
     places = {}, {'mapper': 'oracle'}, {'condition': 'camera', 'mapper': 'oracle'}
     kept = tuple(requirement(at_least=0.5, **place) for place in places)
     places = {'mapper': 'appearance'}, {'condition': 'baseline'}
@@ -125,7 +125,7 @@ def test_only_requirements_of_a_run_concern_it() -> None:
     assert for_run((*others, *kept), IDENTITY) == kept
 
 
-def test_a_matrix_has_the_records_of_all_its_runs() -> None:
+def test_a_matrix_has_the_records_of_all_its_runs():
     first, second = record(0.1), record(0.2)
     complete = {'status': Status.COMPLETE}
     runs = [
@@ -138,7 +138,7 @@ def test_a_matrix_has_the_records_of_all_its_runs() -> None:
     assert again == report
 
 
-def test_reports_from_before_encoders_were_named_can_be_read() -> None:
+def test_reports_from_before_encoders_were_named_can_be_read():
     data = RunReport(run_id='a', status=Status.COMPLETE).model_dump(mode='json')
     del data['encoders']
     assert RunReport.model_validate(data).encoders == {}
@@ -146,7 +146,7 @@ def test_reports_from_before_encoders_were_named_can_be_read() -> None:
         RunReport.model_validate({**data, 'metric': []})
 
 
-def test_a_map_outside_the_scene_has_a_remark() -> None:
+def test_a_map_outside_the_scene_has_a_remark():
     truth, there = maps.ground_truth(), maps.labelled_map()
     assert place_remarks(there, truth) == ()
     away = replace(there, dense=replace(there.dense, points=there.dense.points + 40))
@@ -172,7 +172,7 @@ def test_a_map_outside_the_scene_has_a_remark() -> None:
         ),
     ],
 )
-def test_a_map_in_other_axes_or_units_is_told_the_option_that_makes_it_fit(change, remedy) -> None:
+def test_a_map_in_other_axes_or_units_is_told_the_option_that_makes_it_fit(change, remedy):
     truth, there = maps.ground_truth(), maps.labelled_map()
     points = change(there.dense.points).astype('float32')
     away = replace(there, dense=replace(there.dense, points=points))
@@ -180,7 +180,7 @@ def test_a_map_in_other_axes_or_units_is_told_the_option_that_makes_it_fit(chang
     assert f'With {remedy}, 100% of it would be: import it again so' in remark
 
 
-def test_classes_that_the_scene_lacks_have_a_remark() -> None:
+def test_classes_that_the_scene_lacks_have_a_remark():
     known, classes = maps.labelled_map(), maps.ground_truth().label_set
     assert label_remarks(known, classes) == ()
     unknown = np.full_like(known.dense.labels, classes.id_of('chiar'))

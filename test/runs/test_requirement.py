@@ -18,28 +18,28 @@ from osmabench_ros.runs.requirement import (
 from osmabench_ros.runs.timings import SUITE as TIMING
 
 
-def required(suite: str, metric: str = 'm') -> Requirement:
+def required(suite, metric='m'):
     return Requirement(suite=suite, metric=metric, at_least=0.5)
 
 
-def parsed(suite: str):
+def parsed(suite):
     return matrix_config(requirements=[{'suite': suite, 'metric': 'm', 'at_least': 0}])
 
 
 @pytest.mark.parametrize(
     'suite', ['map_geometry', 'map_geometry@aligned', *TIMING_SUITES, *BAG_SUITES]
 )
-def test_a_requirement_may_name_whatever_a_run_or_a_bag_can_give(suite: str) -> None:
+def test_a_requirement_may_name_whatever_a_run_or_a_bag_can_give(suite):
     assert parsed(suite).requirements[0].suite == suite
 
 
 @pytest.mark.parametrize('suite', ['instances', 'instances@aligned', 'timings', ''])
-def test_other_suites_are_refused(suite: str) -> None:
+def test_other_suites_are_refused(suite):
     with pytest.raises(ConfigError, match='which is not run'):
         parsed(suite)
 
 
-def test_each_requirement_is_judged_by_what_has_its_figure() -> None:
+def test_each_requirement_is_judged_by_what_has_its_figure():
     assert required('map_geometry').source is Source.MAP
     assert required('map_geometry', 'f_score_over_frames').source is Source.GROWTH
     assert required(TIMING, 'frame_loss').source is Source.TIMING
@@ -49,13 +49,13 @@ def test_each_requirement_is_judged_by_what_has_its_figure() -> None:
     assert of_sources(both, Source.MAP, Source.GROWTH) == both[:1]
 
 
-def test_the_names_of_growth_are_those_that_are_written() -> None:
+def test_the_names_of_growth_are_those_that_are_written():
     record = MetricRecord('s', '', 'm', value=0.5, n=3)
     names = {item.metric for item in over_time_records([ScoresAtTime(1, 0.1, (record,))])}
     assert names == {f'm{suffix}' for suffix in GROWTH_SUFFIXES}
 
 
-def test_a_run_refuses_what_it_can_never_fulfil() -> None:
+def test_a_run_refuses_what_it_can_never_fulfil():
     grown = required('map_geometry', 'm_over_time')
     check_for_runs([required('map_geometry'), required(TIMING)], grows=False)
     check_for_runs([grown], grows=True)

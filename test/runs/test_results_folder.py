@@ -65,7 +65,7 @@ def test_what_a_killed_process_left_half_written_is_removed(tmp_path):
 
 
 def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch):
-    def refuse(_handle: int, _operation: int) -> None:
+    def refuse(_handle, _operation):
         raise OSError(errno.ENOLCK, 'No locks available')
 
     claim_folder(tmp_path / 'own')

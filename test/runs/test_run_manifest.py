@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from support.world.runs import matrix_config
@@ -14,12 +13,12 @@ from osmabench_ros.base.files import read_json, sha256_of
 from osmabench_ros.runs import host
 from osmabench_ros.runs.host import commit_of, host_facts, renderer
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.plan import RunPlan, plan_runs
+from osmabench_ros.runs.plan import plan_runs
 from osmabench_ros.runs.run_manifest import describe_run, read_warnings, write_run_manifest
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     """A home, and no renderer, which another test looks at."""
     monkeypatch.setenv('HOME', str(tmp_path))
     monkeypatch.setattr(host, 'renderer', lambda name: f'renderer of {name}')
@@ -27,7 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def plan(home: Path) -> RunPlan:
+def plan(home):
     script = home / 'my_mapper.py'
     script.write_text('import rclpy')
     config = matrix_config(
@@ -46,7 +45,7 @@ def plan(home: Path) -> RunPlan:
     return plan
 
 
-def test_it_tells_what_a_run_was_made_from(plan: RunPlan, home: Path) -> None:
+def test_it_tells_what_a_run_was_made_from(plan, home):
     write_run_manifest(plan, 'scene digest')
     found = read_json(plan.directory / 'manifest.json')
     assert found['run_id'] == plan.identity.run_id
@@ -72,7 +71,7 @@ def test_it_tells_what_a_run_was_made_from(plan: RunPlan, home: Path) -> None:
     assert found['config']['mapper']['command'][1] == '~/my_mapper.py'
 
 
-def test_it_changes_with_its_inputs_and_with_nothing_else(plan: RunPlan) -> None:
+def test_it_changes_with_its_inputs_and_with_nothing_else(plan):
     before = describe_run(plan, 'x')
     assert describe_run(plan, 'x') == before
     (plan.shared_directory / 'questions.jsonl').write_text('other')
@@ -80,7 +79,7 @@ def test_it_changes_with_its_inputs_and_with_nothing_else(plan: RunPlan) -> None
     assert {key for key in before if before[key] != after[key]} == {'inputs'}
 
 
-def test_warnings_are_kept_and_collected_once(plan: RunPlan, home: Path) -> None:
+def test_warnings_are_kept_and_collected_once(plan, home):
     two = replace(plan, root=home / 'other')
     assert read_warnings([plan]) == ()
     write_run_manifest(plan, 'x', ['dark', 'short'])
@@ -88,13 +87,13 @@ def test_warnings_are_kept_and_collected_once(plan: RunPlan, home: Path) -> None
     assert read_warnings([plan, two]) == ('dark', 'short')
 
 
-def test_the_commit_of_the_sources_is_told(tmp_path: Path) -> None:
+def test_the_commit_of_the_sources_is_told(tmp_path):
     assert commit_of(tmp_path) == ''
     git = shutil.which('git')
     if git is None:
         pytest.skip('there is no git here')
 
-    def call(*words: str) -> str:
+    def call(*words):
         person = ('-c', 'user.name=a', '-c', 'user.email=a@b.c')
         words = (git, '-C', str(tmp_path / 'tree'), *person, *words)
         return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
@@ -110,7 +109,7 @@ def test_the_commit_of_the_sources_is_told(tmp_path: Path) -> None:
     assert commit_of(tmp_path / 'tree') == f'{call("rev-parse", "HEAD")}, changed since'
 
 
-def test_it_knows_the_machine() -> None:
+def test_it_knows_the_machine():
     found = host_facts()
     assert found['memory_bytes'] > 2**28
     assert found['threads'] >= found['cores'] >= 1
@@ -119,6 +118,6 @@ def test_it_knows_the_machine() -> None:
 
 
 @pytest.mark.gl
-def test_it_names_the_renderer() -> None:
+def test_it_names_the_renderer():
     assert re.search(r'OpenGL \d\.\d', renderer('opengl'))
     assert 'holodeck' in renderer('holodeck')

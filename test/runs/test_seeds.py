@@ -3,7 +3,6 @@
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.world.runs import matrix_config
@@ -12,19 +11,18 @@ from support.world.scenes import room_scene
 from osmabench_ros.base.files import read_json, sha256_of
 from osmabench_ros.base.progress import silent
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.runs.config import MatrixConfig, SceneConfig, SeedsConfig, with_scene
+from osmabench_ros.runs.config import SeedsConfig, with_scene
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds
-from osmabench_ros.runs.plan import QUESTIONS_FILE, RunPlan, config_digest, plan_runs
+from osmabench_ros.runs.plan import QUESTIONS_FILE, config_digest, plan_runs
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.run_manifest import describe_run
 from osmabench_ros.runs.shared_path import PATH_FILE
-from osmabench_ros.scenes.scene import Scene
 
 RECORDED = {'sequence': 'a', 'ground_truth': 'b'}
 ALL = {'scene': [1, 2], 'path': [3, 4, 5], 'method': [6, 7]}
 
 
-def config(**parts: Any) -> MatrixConfig:
+def config(**parts):
     seeded = {
         'conditions': ['baseline', 'camera'],
         'mappers': [{'name': 'noisy_oracle'}],
@@ -34,7 +32,7 @@ def config(**parts: Any) -> MatrixConfig:
     return matrix_config(**{**seeded, **parts})
 
 
-def planned(settings: MatrixConfig, root: Path = Path('root')) -> list[RunPlan]:
+def planned(settings, root=Path('root')):
     scenes = settings.seeded_scenes
     keys = {x: SceneKey('set', f'home_{x.seed}', x.seed, x.path_seed) for x in scenes}
     return plan_runs(settings, keys, root)
@@ -43,15 +41,15 @@ def planned(settings: MatrixConfig, root: Path = Path('root')) -> list[RunPlan]:
 class CountedRooms:
     """A room a seed, and how often each was loaded."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.loaded: Counter[int] = Counter()
 
-    def __call__(self, item: SceneConfig) -> Scene:
+    def __call__(self, item):
         self.loaded[item.seed] += 1
         return replace(room_scene(), name=f'room_{item.seed}')
 
 
-def test_every_seed_of_scene_path_and_method_is_a_run() -> None:
+def test_every_seed_of_scene_path_and_method_is_a_run():
     plans = planned(config(seeds=ALL))
     assert [plan.identity.run_id for plan in plans] == [
         f'set.home_{scene}.{condition}.noisy_oracle.opengl.{scene}-p{path}-m{method}'
@@ -64,7 +62,7 @@ def test_every_seed_of_scene_path_and_method_is_a_run() -> None:
     assert (plans[0].scene.seed, plans[0].scene.seed_of_path) == (1, 3)
 
 
-def test_runs_on_one_path_share_a_folder_whatever_the_method_does() -> None:
+def test_runs_on_one_path_share_a_folder_whatever_the_method_does():
     plans = planned(config(seeds=ALL))
     folders = Counter(plan.shared_directory.name for plan in plans)
     assert folders == {
@@ -72,7 +70,7 @@ def test_runs_on_one_path_share_a_folder_whatever_the_method_does() -> None:
     }
 
 
-def test_only_seeds_that_are_given_are_in_names() -> None:
+def test_only_seeds_that_are_given_are_in_names():
     one = {'scenes': [{'seed': 5}]}
     given = {}, {'path': [1]}, {'method': [0]}, {'path': [2], 'method': [1]}
     plans = [planned(config(**one, seeds=seeds))[0] for seeds in given]
@@ -86,7 +84,7 @@ def test_only_seeds_that_are_given_are_in_names() -> None:
 
 
 @pytest.mark.parametrize('seeds', [Seeds(5), Seeds(5, 1), Seeds(5, None, 2), Seeds(0, 0, 0)])
-def test_the_seeds_of_a_name_are_read_back(seeds: Seeds) -> None:
+def test_the_seeds_of_a_name_are_read_back(seeds):
     key = SceneKey('set', '5', seeds.scene, seeds.path)
     run = RunIdentity(key, 'baseline', 'mine', 'opengl', 0.5, seeds.method)
     assert run.seeds == seeds
@@ -94,7 +92,7 @@ def test_the_seeds_of_a_name_are_read_back(seeds: Seeds) -> None:
     assert Seeds.of_run('unnamed', seeds.scene) == Seeds(seeds.scene)
 
 
-def test_runs_are_paired_by_scene_path_and_repetition() -> None:
+def test_runs_are_paired_by_scene_path_and_repetition():
     places = {plan.identity.place for plan in planned(config(seeds=ALL))}
     assert len(places) == 2 * 3 * 2
     assert ('set.home_1', '1-p4', '7') in places
@@ -120,19 +118,19 @@ def test_runs_are_paired_by_scene_path_and_repetition() -> None:
         ({'scenes': [{**RECORDED, 'path_seed': 1}]}, 'leave out path_seed'),
     ],
 )  # fmt: skip
-def test_seeds_that_say_nothing_or_two_things_are_refused(parts: dict, message: str) -> None:
+def test_seeds_that_say_nothing_or_two_things_are_refused(parts, message):
     with pytest.raises(ConfigError, match=message):
         config(**parts)
 
 
-def test_a_scene_that_is_the_same_for_every_seed_is_refused(tmp_path: Path) -> None:
+def test_a_scene_that_is_the_same_for_every_seed_is_refused(tmp_path):
     rooms = Preparation(lambda _item: room_scene())
     with pytest.raises(ConfigError, match=r'the same for every seed; list seeds\.path instead'):
         rooms.plans(config(seeds={'scene': [1, 2]}), tmp_path)
     assert len(rooms.plans(config(seeds={'path': [1, 2]}), tmp_path)) == 4
 
 
-def test_another_scene_has_no_seeds_of_this_one() -> None:
+def test_another_scene_has_no_seeds_of_this_one():
     demo = with_scene(config(seeds=ALL), 'apartment', 7)
     assert demo.seeds == SeedsConfig()
     assert [item.seed for item in demo.seeded_scenes] == [7]
@@ -140,7 +138,7 @@ def test_another_scene_has_no_seeds_of_this_one() -> None:
 
 @pytest.mark.full
 @pytest.mark.gl
-def test_a_scene_is_made_once_and_each_path_in_it_is_another(tmp_path: Path) -> None:
+def test_a_scene_is_made_once_and_each_path_in_it_is_another(tmp_path):
     rooms = CountedRooms()
     preparation = Preparation(rooms)
     settings = config(seeds={'scene': [1, 2], 'path': [3, 4], 'method': [5, 6]})
@@ -161,7 +159,7 @@ def test_a_scene_is_made_once_and_each_path_in_it_is_another(tmp_path: Path) -> 
 
 
 @pytest.mark.gl
-def test_the_path_seed_alone_gives_what_the_seed_of_the_scene_gave(tmp_path: Path) -> None:
+def test_the_path_seed_alone_gives_what_the_seed_of_the_scene_gave(tmp_path):
     """No seed changes this room, so that only the path seed can make a difference."""
     rooms = Preparation(lambda _item: room_scene())
     made = []

@@ -8,12 +8,12 @@ from osmabench_ros.runs.timings import Measurements, Participation
 
 
 @pytest.mark.parametrize('length', [1, 2, 3, 4, 9, 13, 25])
-def test_the_search_finds_the_edge_wherever_it_is(length: int) -> None:
+def test_the_search_finds_the_edge_wherever_it_is(length):
     speeds = [1.5**i for i in range(length)]
     for edge in range(length + 1):
         tried: list[float] = []
 
-        def follows(speed: float, edge: int = edge, tried: list[float] = tried) -> bool:
+        def follows(speed, edge=edge, tried=tried):
             assert speed not in tried, 'a run is not made twice'
             tried.append(speed)
             return speeds.index(speed) < edge
@@ -23,7 +23,7 @@ def test_the_search_finds_the_edge_wherever_it_is(length: int) -> None:
     assert search([], lambda _speed: True) is None
 
 
-def test_the_grid_is_geometric_and_has_both_ends() -> None:
+def test_the_grid_is_geometric_and_has_both_ends():
     grid = SweepConfig(lowest=0.5, highest=4.0).grid
     assert grid == (0.5, 0.707, 1.0, 1.41, 2.0, 2.83, 4.0)
     assert SweepConfig(lowest=1.0, highest=3.0).grid == (1.0, 1.41, 2.0, 2.83, 3.0)
@@ -33,17 +33,17 @@ def test_the_grid_is_geometric_and_has_both_ends() -> None:
 @pytest.mark.parametrize(
     'wrong', [{'lowest': 2.0, 'highest': 1.0}, {'speeds': [0]}, {'max_loss': 1.0}, {'speed': [1]}]
 )
-def test_a_sweep_that_makes_no_sense_is_refused(wrong: dict) -> None:
+def test_a_sweep_that_makes_no_sense_is_refused(wrong):
     with pytest.raises(ValueError, match='speed|highest|max_loss'):
         SweepConfig.model_validate(wrong)
 
 
-def point(speed: float, loss: float | None, **parts: object) -> SweepPoint:
+def point(speed, loss, **parts):
     given = {'reached_speed_factor': speed, 'frames': 1000, **parts}
     return SweepPoint(run_id=str(speed), speed_factor=speed, loss=loss, **given)
 
 
-def series(*points: SweepPoint) -> SweepSeries:
+def series(*points):
     return SweepSeries(
         dataset='d', scene='s', seed=0, condition='c', mapper='m', max_loss=0.05, points=points
     )
@@ -69,18 +69,18 @@ def series(*points: SweepPoint) -> SweepSeries:
         ([], None, 'no speed with at most 5 % loss found'),
     ],
 )
-def test_the_verdict(points: list[SweepPoint], fastest: float | None, words: str) -> None:
+def test_the_verdict(points, fastest, words):
     made = series(*points)
     assert (made.fastest.speed_factor if made.fastest else None) == fastest
     assert words in made.verdict
 
 
-def test_a_sweep_that_is_too_short_to_tell_says_so() -> None:
+def test_a_sweep_that_is_too_short_to_tell_says_so():
     assert series(point(1, 0.0)).remark == ''
     assert '200 frames or more' in series(point(1, 0.0, frames=60)).remark
 
 
-def test_a_point_joins_report_and_measurements() -> None:
+def test_a_point_joins_report_and_measurements():
     measured = Measurements(
         'realtime',
         40,

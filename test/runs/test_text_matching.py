@@ -1,7 +1,6 @@
 """Which encoder serves which map; only the last tests load the sentence embedder."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,17 +23,17 @@ needs_embedder = pytest.mark.skipif(
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     return write_text_features(tmp_path / 'toys.npy', AXES)
 
 
 @pytest.fixture(autouse=True)
-def no_open_clip(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_open_clip(monkeypatch):
     monkeypatch.setattr(open_vocabulary, 'find_spec', lambda name: None)
 
 
 @pytest.mark.parametrize('key', ['ToyCLIP/toys', 'ToyCLIP', 'clip'])
-def test_points_are_labelled_by_the_file_named_for_their_encoder(key: str, file: Path) -> None:
+def test_points_are_labelled_by_the_file_named_for_their_encoder(key, file):
     text = OpenVocabularyLabeller(featured_map(), {key: file})
     assert text.labeller is not None
     indices = text.labeller(featured_map(), NAMES)
@@ -45,7 +44,7 @@ def test_points_are_labelled_by_the_file_named_for_their_encoder(key: str, file:
     }
 
 
-def test_a_point_without_a_feature_has_no_label(file: Path) -> None:
+def test_a_point_without_a_feature_has_no_label(file):
     source = featured_map()
     assert source.dense is not None
     rows = np.where(np.arange(300) < 5, -1, source.dense.feature_rows).astype(np.int32)
@@ -55,7 +54,7 @@ def test_a_point_without_a_feature_has_no_label(file: Path) -> None:
     assert text.labeller(holed, NAMES)[:6].tolist() == [-1] * 5 + [1]
 
 
-def test_templates_of_the_space_are_filled_normalised_and_averaged(tmp_path: Path) -> None:
+def test_templates_of_the_space_are_filled_normalised_and_averaged(tmp_path):
     texts = {'a chair': [1.0, 0, 0], 'one chair': [0, 5.0, 0]}
     file = write_text_features(tmp_path / 'toys.npy', texts)
     source = featured_map(templates=('a {}', 'one {}'))
@@ -66,7 +65,7 @@ def test_templates_of_the_space_are_filled_normalised_and_averaged(tmp_path: Pat
     assert text.encoders['prompts'] == 'ToyCLIP/toys from file toys.npy'
 
 
-def test_plain_names_in_a_file_are_taken_as_averaged_already(file: Path) -> None:
+def test_plain_names_in_a_file_are_taken_as_averaged_already(file):
     source = featured_map(templates=('a {}', 'one {}'))
     text = OpenVocabularyLabeller(source, {'clip': file})
     assert text.text_encoder is not None
@@ -74,7 +73,7 @@ def test_plain_names_in_a_file_are_taken_as_averaged_already(file: Path) -> None
     np.testing.assert_array_equal(features, [[0, 0, 1], [1, 0, 0]])
 
 
-def test_text_of_another_encoder_is_refused(tmp_path: Path) -> None:
+def test_text_of_another_encoder_is_refused(tmp_path):
     file = write_text_features(tmp_path / 'toys.npy', {name: [1.0, 2.0] for name in NAMES})
     text = OpenVocabularyLabeller(featured_map(), {'clip': file})
     assert text.labeller is not None
@@ -82,14 +81,14 @@ def test_text_of_another_encoder_is_refused(tmp_path: Path) -> None:
         text.labeller(featured_map(), NAMES)
 
 
-def test_a_map_whose_encoder_is_not_here_is_not_labelled_and_says_why() -> None:
+def test_a_map_whose_encoder_is_not_here_is_not_labelled_and_says_why():
     text = OpenVocabularyLabeller(featured_map(), {})
     assert text.labeller is None
     assert text.text_encoder is None
     assert text.encoders['map:clip'].startswith('ToyCLIP/toys (not here: install open-clip-torch')
 
 
-def test_features_that_text_cannot_be_compared_with_are_left_alone(file: Path) -> None:
+def test_features_that_text_cannot_be_compared_with_are_left_alone(file):
     text = OpenVocabularyLabeller(featured_map(text_comparable=False), {'clip': file})
     assert text.labeller is None
     assert text.text_encoder is None
@@ -100,11 +99,11 @@ class FakeOpenClip:
     """Stands in for the module: one model, no weights."""
 
     @staticmethod
-    def list_models() -> list[str]:
+    def list_models():
         return ['ToyCLIP']
 
     @staticmethod
-    def create_model(*_: object, **__: object) -> object:
+    def create_model(*_, **__):
         raise RuntimeError('no weights "toys"')
 
 
@@ -113,8 +112,8 @@ class FakeOpenClip:
     [('ToyCLIP', 'toys', True), ('SEEM', 'toys', False), ('ToyCLIP', '', False)],
 )
 def test_open_clip_serves_only_models_it_has_with_named_weights(
-    model: str, pretrained: str, able: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    model, pretrained, able, monkeypatch
+):
     monkeypatch.setattr(open_vocabulary, 'find_spec', lambda name: object())
     monkeypatch.setattr(open_vocabulary, 'import_module', lambda name: FakeOpenClip)
     text = OpenVocabularyLabeller(featured_map(model=model, pretrained=pretrained), {})
@@ -122,8 +121,8 @@ def test_open_clip_serves_only_models_it_has_with_named_weights(
     assert ('not here' in text.encoders['map:clip']) is not able
 
 
-def test_weights_that_cannot_be_loaded_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+def test_weights_that_cannot_be_loaded_are_named(monkeypatch):
+    def fail(*_):
         raise RuntimeError('no weights "toys"')
 
     monkeypatch.setattr(open_vocabulary, 'find_spec', lambda name: object())
@@ -135,8 +134,8 @@ def test_weights_that_cannot_be_loaded_are_named(monkeypatch: pytest.MonkeyPatch
         text.labeller(featured_map(), NAMES)
 
 
-def test_nothing_is_loaded_for_a_map_with_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+def test_nothing_is_loaded_for_a_map_with_labels(monkeypatch):
+    def fail(*_):
         raise AssertionError('loaded')
 
     monkeypatch.setattr(SentenceEmbedder, '_loaded', fail)
@@ -147,7 +146,7 @@ def test_nothing_is_loaded_for_a_map_with_labels(monkeypatch: pytest.MonkeyPatch
 
 
 @needs_embedder
-def test_points_take_the_class_that_the_caption_of_their_node_is_most_like() -> None:
+def test_points_take_the_class_that_the_caption_of_their_node_is_most_like():
     source = captioned_map()
     text = OpenVocabularyLabeller(source, {})
     assert text.labeller is not None
@@ -156,7 +155,7 @@ def test_points_take_the_class_that_the_caption_of_their_node_is_most_like() -> 
 
 
 @needs_embedder
-def test_points_whose_node_has_no_caption_get_no_label() -> None:
+def test_points_whose_node_has_no_caption_get_no_label():
     source = captioned_map()
     first, *others = source.graph.nodes
     graph = replace(source.graph, nodes=(replace(first, captions=()), *others))
@@ -166,7 +165,7 @@ def test_points_whose_node_has_no_caption_get_no_label() -> None:
 
 
 @needs_embedder
-def test_similarity_is_a_cosine_and_names_its_encoder() -> None:
+def test_similarity_is_a_cosine_and_names_its_encoder():
     text = OpenVocabularyLabeller(labelled_map(), {})
     assert text.similarity is not None
     assert text.similarity('couch', 'couch') == pytest.approx(1.0, abs=1e-6)
@@ -174,7 +173,7 @@ def test_similarity_is_a_cosine_and_names_its_encoder() -> None:
     assert text.encoders == {'similarity': 'all-MiniLM-L6-v2'}
 
 
-def test_nodes_are_named_by_their_own_features_best_first(file: Path) -> None:
+def test_nodes_are_named_by_their_own_features_best_first(file):
     features = np.array([[1, 0, 0], [0.1, 1, 0.5], [0, 0, 0], [0, 0, 1]], np.float32)
     nodes = tuple(
         SceneNode(i + 1, feature_row=None if i == 3 else i, feature_space='clip') for i in range(4)
@@ -194,13 +193,13 @@ def test_nodes_are_named_by_their_own_features_best_first(file: Path) -> None:
     assert text.encoders['node_labels'] == 'ToyCLIP/toys from file toys.npy'
 
 
-def test_nodes_without_features_or_captions_cannot_be_named(file: Path) -> None:
+def test_nodes_without_features_or_captions_cannot_be_named(file):
     assert OpenVocabularyLabeller(labelled_map(), {}).node_labeller is None
     assert OpenVocabularyLabeller(featured_map(), {'clip': file}).node_labeller is None
 
 
 @needs_embedder
-def test_nodes_are_named_by_their_captions() -> None:
+def test_nodes_are_named_by_their_captions():
     source = replace(captioned_map(), dense=None)
     text = OpenVocabularyLabeller(source, {})
     assert text.labeller is None

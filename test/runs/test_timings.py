@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 
 import pytest
 from pydantic import TypeAdapter
@@ -16,7 +15,7 @@ IDENTITY = RunIdentity(SceneKey('d', 's', 3), 'camera', 'oracle', 'opengl')
 MAPPER = Participation('mapper', 33, 31, 30, 0.01, 0.02, 0.03, 0.04, 0.005)
 
 
-def measurements(**changes: object) -> Measurements:
+def measurements(**changes):
     given = {
         'frames': 33,
         'pacing': 'realtime',
@@ -30,18 +29,18 @@ def measurements(**changes: object) -> Measurements:
     return Measurements(**{**given, **changes})
 
 
-def timings(**changes: object) -> dict:
+def timings(**changes):
     return timings_of(IDENTITY, measurements(**changes))
 
 
-def by_name(found: dict) -> dict[tuple[str, str], MetricRecord]:
+def by_name(found):
     records = TypeAdapter(list[MetricRecord]).validate_python(found['records'])
     assert {item.suite for item in records} == {'timing'}
     assert {item.run_id for item in records} == {IDENTITY.run_id}
     return {(item.metric, item.class_name): item for item in records}
 
 
-def test_records_have_the_form_of_those_in_a_report() -> None:
+def test_records_have_the_form_of_those_in_a_report():
     records = by_name(timings())
     names = 'mapping_frames_per_second', 'mapper_peak_memory_bytes'
     speed, memory = (records[name, ''] for name in names)
@@ -50,7 +49,7 @@ def test_records_have_the_form_of_those_in_a_report() -> None:
     assert (speed.higher_is_better, memory.higher_is_better) == (True, False)
 
 
-def test_the_time_to_the_final_map_is_told_and_read(tmp_path: Path) -> None:
+def test_the_time_to_the_final_map_is_told_and_read(tmp_path):
     file = tmp_path / 'timings.json'
     for seconds in (41.5, None):
         file.write_text(json.dumps(timings(final_map_s=seconds)))
@@ -60,7 +59,7 @@ def test_the_time_to_the_final_map_is_told_and_read(tmp_path: Path) -> None:
     assert read_measurements(file).final_map_s is None
 
 
-def test_memory_of_gpus_is_a_record_and_not_applicable_without_one() -> None:
+def test_memory_of_gpus_is_a_record_and_not_applicable_without_one():
     assert not by_name(timings())['mapper_peak_gpu_memory_bytes', ''].applicable
     found = timings(peak_gpu_memory_bytes={'mapper': 7 * 2**20})
     record = by_name(found)['mapper_peak_gpu_memory_bytes', '']
@@ -68,7 +67,7 @@ def test_memory_of_gpus_is_a_record_and_not_applicable_without_one() -> None:
     assert found['peak_gpu_memory_bytes'] == {'mapper': 7 * 2**20}
 
 
-def test_frames_and_latencies_are_told_node_by_node() -> None:
+def test_frames_and_latencies_are_told_node_by_node():
     records = by_name(timings())
     for node, expected in (('mapper', [33, 31, 30, 2]), ('map_recorder', [33, 33, 33, 0])):
         names = ('published', 'received', 'mapped', 'dropped')
@@ -79,7 +78,7 @@ def test_frames_and_latencies_are_told_node_by_node() -> None:
     assert timings()['participants'][0]['latency_max_s'] == 0.04
 
 
-def test_staleness_is_told_in_seconds() -> None:
+def test_staleness_is_told_in_seconds():
     records = by_name(timings())
     values = [records[f'map_staleness_{name}_s', ''].value for name in ('mean', 'max', 'final')]
     assert values == [1.5, 4.0, 0.25]
@@ -94,7 +93,7 @@ def test_staleness_is_told_in_seconds() -> None:
         {'participants': (), 'peak_memory_bytes': {}},
     ],
 )
-def test_what_was_not_measured_is_not_zero(changes: dict) -> None:
+def test_what_was_not_measured_is_not_zero(changes):
     found = timings(**changes)
     records = by_name(found)
     for name in ('mapping_frames_per_second', 'mapper_peak_memory_bytes'):
@@ -102,14 +101,14 @@ def test_what_was_not_measured_is_not_zero(changes: dict) -> None:
     json.dumps(found, allow_nan=False)
 
 
-def test_a_mapper_that_says_nothing_lost_an_unknown_number_of_frames() -> None:
+def test_a_mapper_that_says_nothing_lost_an_unknown_number_of_frames():
     found = timings(participants=())
     assert measurements(participants=()).mapping == Participation('mapper', 33)
     assert found['records'][0]['value'] is None
 
 
 @pytest.mark.parametrize('changes', [{}, {'staleness': None, 'participants': ()}])
-def test_measurements_come_back_from_the_file(tmp_path: Path, changes: dict) -> None:
+def test_measurements_come_back_from_the_file(tmp_path, changes):
     file = tmp_path / 'timings.json'
     assert read_measurements(file) is None
     file.write_text(json.dumps(timings(**changes)))

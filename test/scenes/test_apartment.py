@@ -270,7 +270,7 @@ def test_piece_is_centred_and_stands_on_the_ground():
     assert piece.size == (1, 2, 3)
 
 
-def test_a_misspelt_key_of_a_table_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misspelt_key_of_a_table_is_named(monkeypatch):
     monkeypatch.setitem(read_table('kitchen')['pieces']['stove'], 'parts', [{'bx': 1}])
     with pytest.raises(SceneError, match='kitchen.yaml: piece "stove": there is no "folds"'):
         build('stove', Style(np.random.default_rng(0)))

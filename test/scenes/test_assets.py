@@ -152,7 +152,7 @@ def test_it_is_known_whether_a_file_gave_normals(tmp_path):
     np.testing.assert_allclose(mesh.normals, [[0, 0, 1]] * 3, atol=1e-6)
 
 
-def test_a_box_without_normals_keeps_its_edges_and_a_cylinder_is_round() -> None:
+def test_a_box_without_normals_keeps_its_edges_and_a_cylinder_is_round():
     box = convert_meshes(trimesh.creation.box((1, 2, 3)), True)[0]
     found = crease_mesh(replace(box, has_normals=False))
     corners = found.vertices[found.faces]

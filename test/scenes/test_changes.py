@@ -32,26 +32,26 @@ from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 
-def made(scene: Scene, *changes: dict) -> Scene:
+def made(scene, *changes):
     return apply_changes(scene, TypeAdapter(Changes).validate_python(list(changes)))
 
 
-def configured(*changes: dict) -> SceneConfig:
+def configured(*changes):
     return validated(SceneConfig, {'changes': list(changes)}, 'a scene')
 
 
-def named(scene: Scene, name: str) -> SceneObject:
+def named(scene, name):
     return next(item for item in scene.objects if item.name == name)
 
 
-def carriers(scene: Scene) -> dict[str, str]:
+def carriers(scene):
     """Return the carrier of each carried object, by name, from the scene graph."""
     graph = build_ground_truth_graph(scene)
     names = {node.id: node.source_id for node in graph.nodes}
     return {names[e.source]: names[e.target] for e in graph.edges if e.type == 'on'}
 
 
-def seen_from(scene: Scene, lighting: Lighting, *at: float):
+def seen_from(scene, lighting, *at):
     simulator = OpenGLSimulator(scene, CAMERA)
     try:
         simulator.set_lighting(lighting)

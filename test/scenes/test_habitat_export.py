@@ -3,21 +3,18 @@
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from support.sizes import few
 from support.world.scenes import CAMERA, box_object, camera_at, room_scene
 
 from osmabench_ros.errors import OsmabenchWarning, RunError, SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.runs.config import RobotConfig
 from osmabench_ros.scenes.importing import import_scene
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.scene import Light, LightKind, Room, Scene, SceneObject
+from osmabench_ros.scenes.scene import Light, LightKind, Room, Scene
 from osmabench_ros.scenes.writing import CLASSES_FILE, write_habitat_dataset
 from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet
 from osmabench_ros.simulation.habitat.navigation import CELL_M
@@ -38,11 +35,11 @@ WORLD = f"""<sdf version="1.7"><world name="w">
 </world></sdf>"""
 
 
-def apartment(folder: Path) -> Scene:
+def apartment(folder):
     return load_scene('apartment', seed=3)
 
 
-def gazebo(folder: Path) -> Scene:
+def gazebo(folder):
     (folder / 'room.world').write_text(WORLD)
     (folder / 'classes.json').write_text(json.dumps({'helper*': ''}))
     from osmabench_ros.scenes.importing import read_class_patterns
@@ -54,22 +51,20 @@ def gazebo(folder: Path) -> Scene:
 
 
 @pytest.fixture(scope='module', params=few([apartment, gazebo], apartment))
-def both(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Scene, Scene]:
+def both(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp('exported')
     scene = request.param(folder)
     return scene, load_scene(str(write_habitat_dataset(scene, folder / 'out')))
 
 
-def triangles(item: SceneObject) -> NDArray[np.float32]:
+def triangles(item):
     """Return the triangles (F, 3, 3), in one order whatever the order of the meshes."""
     found = item.world_vertices[item.world_faces]
     rounded = np.round(found.reshape(len(found), 9), 3)
     return found[np.lexsort(rounded.T)]
 
 
-def test_geometry_comes_back(both: tuple[Scene, Scene]) -> None:
+def test_geometry_comes_back(both):
     before, after = both
     assert len(before.objects) == len(after.objects)
     for item, found in zip(before.objects, after.objects, strict=True):
@@ -77,7 +72,7 @@ def test_geometry_comes_back(both: tuple[Scene, Scene]) -> None:
         np.testing.assert_allclose(found.pose.matrix, item.pose.matrix, rtol=0, atol=1e-9)
 
 
-def test_ids_classes_rooms_and_attributes_come_back(both: tuple[Scene, Scene]) -> None:
+def test_ids_classes_rooms_and_attributes_come_back(both):
     before, after = both
     for item, found in zip(before.objects, after.objects, strict=True):
         assert found.instance_id == item.instance_id
@@ -93,7 +88,7 @@ def test_ids_classes_rooms_and_attributes_come_back(both: tuple[Scene, Scene]) -
         np.testing.assert_allclose(found_room.box.maximum, room.box.maximum, atol=1e-9)
 
 
-def test_lights_come_back(both: tuple[Scene, Scene]) -> None:
+def test_lights_come_back(both):
     before, after = both
     assert before.lights
     assert after.lights == before.lights
@@ -101,7 +96,7 @@ def test_lights_come_back(both: tuple[Scene, Scene]) -> None:
     assert after.lamp_rule == ''
 
 
-def cast(scene: Scene, pose: Pose) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def cast(scene, pose):
     """Return depth along the optical axis and instance ids by ray casting with Embree."""
     o3d = pytest.importorskip('open3d')
     caster = o3d.t.geometry.RaycastingScene()
@@ -115,7 +110,7 @@ def cast(scene: Scene, pose: Pose) -> tuple[NDArray[np.float32], NDArray[np.int6
     return hits['t_hit'].numpy(), ids[np.minimum(hits['geometry_ids'].numpy(), len(ids) - 1)]
 
 
-def test_a_camera_sees_the_same(both: tuple[Scene, Scene]) -> None:
+def test_a_camera_sees_the_same(both):
     before, after = both
     x, y = before.box.center[:2]
     z = before.box.minimum[2] + 0.3 * before.box.size[2]
@@ -153,11 +148,11 @@ DOCUMENTED = {
 """Those of "Using JSON Files to configure Attributes" of Habitat-Sim, and `user_defined`."""
 
 
-def read(path: Path) -> dict:
+def read(path):
     return json.loads(path.read_text())
 
 
-def test_every_key_is_one_that_habitat_knows(tmp_path: Path) -> None:
+def test_every_key_is_one_that_habitat_knows(tmp_path):
     camera = Light('c', LightKind.SPOT, attached_to_camera=True, lamp=False)
     room = Room(20, 'room', 'office', AxisAlignedBox([-3, -2, 0], [3, 2, 2.5]))
     scene = replace(room_scene(lights=(camera,)), rooms=(room,))
@@ -188,7 +183,7 @@ def test_every_key_is_one_that_habitat_knows(tmp_path: Path) -> None:
     assert load_scene(str(config)).lights == (camera,)
 
 
-def test_the_navigation_mesh_is_that_of_a_run(tmp_path: Path) -> None:
+def test_the_navigation_mesh_is_that_of_a_run(tmp_path):
     folder = write_habitat_dataset(room_scene(), tmp_path / 'out').parent
     robot = RobotConfig()
     assert read(folder / 'navmesh_settings.json') == {
@@ -200,14 +195,14 @@ def test_the_navigation_mesh_is_that_of_a_run(tmp_path: Path) -> None:
     }
 
 
-def test_without_lights_there_is_no_setup(tmp_path: Path) -> None:
+def test_without_lights_there_is_no_setup(tmp_path):
     config = write_habitat_dataset(room_scene(lights=()), tmp_path / 'out')
     assert load_scene(str(config)).lights == ()
     instance = read(config.parent / 'scenes' / 'room.scene_instance.json')
     assert instance['default_lighting'] == 'no_lights'
 
 
-def test_what_cannot_be_said_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_said_is_told(tmp_path):
     classes = (LabelClass(1, 'floor', True), LabelClass(2, 'unknown'), LabelClass(3, 'tree', True))
     item = box_object(7, 'box', (0, 0, 0), (1, 1, 1))
     objects = (replace(item, class_id=2), replace(item, instance_id=3, class_id=3))
@@ -229,7 +224,7 @@ def test_what_cannot_be_said_is_told(tmp_path: Path) -> None:
     assert loaded.rooms[0].name == 'living room'
 
 
-def test_class_0_is_no_class(tmp_path: Path) -> None:
+def test_class_0_is_no_class(tmp_path):
     scene = replace(room_scene(), label_set=LabelSet('l', (LabelClass(0, 'zero'),)), objects=(
         replace(room_scene().objects[0], class_id=0),))  # fmt: skip
     with pytest.raises(SceneError, match='"zero" has id 0.*number the classes from 1'):
@@ -240,7 +235,7 @@ def test_class_0_is_no_class(tmp_path: Path) -> None:
     assert not (tmp_path / 'out').exists()
 
 
-def test_an_object_added_by_hand_gets_a_free_id(tmp_path: Path) -> None:
+def test_an_object_added_by_hand_gets_a_free_id(tmp_path):
     config = write_habitat_dataset(room_scene(), tmp_path / 'out')
     file = config.parent / 'scenes' / 'room.scene_instance.json'
     instance = read(file)
@@ -256,7 +251,7 @@ def test_an_object_added_by_hand_gets_a_free_id(tmp_path: Path) -> None:
         load_scene(str(config))
 
 
-def test_only_a_data_set_of_ours_is_replaced(tmp_path: Path) -> None:
+def test_only_a_data_set_of_ours_is_replaced(tmp_path):
     out = tmp_path / 'out'
     write_habitat_dataset(room_scene(), out)
     with pytest.raises(RunError, match='exists'):

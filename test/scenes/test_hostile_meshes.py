@@ -5,7 +5,6 @@ import io
 import json
 import struct
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,11 +21,11 @@ URI = f'data:image/png;base64,{PNG}'
 Change = Callable[[dict[str, Any]], Any]
 
 
-def put(*path: Any) -> Change:
+def put(*path):
     """Return a change that puts the last item at the place the others name."""
     *keys, last, value = path
 
-    def change(document: dict[str, Any]) -> None:
+    def change(document):
         place: Any = document
         for key in keys:
             place = place[key]
@@ -88,7 +87,7 @@ def test_a_glb_that_claims_more_bytes_than_it_has_is_refused(tmp_path):
         load_meshes(path)
 
 
-def picture(kind: str, size: tuple[int, int]) -> bytes:
+def picture(kind, size):
     stream = io.BytesIO()
     Image.new('RGB', size).save(stream, kind)
     return stream.getvalue()
@@ -106,7 +105,7 @@ def test_a_texture_that_is_a_program_is_refused(tmp_path, suffix):
         load_meshes(path)
 
 
-def write_obj(path: Path, material: str, faces: str = 'f 1/1 2/1 3/1') -> None:
+def write_obj(path, material, faces='f 1/1 2/1 3/1'):
     path.with_suffix('.mtl').write_text(f'newmtl m\n{material}\n')
     vertices = 'v 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0\n'
     path.write_text(f'mtllib {path.stem}.mtl\n{vertices}usemtl m\n{faces}\n')

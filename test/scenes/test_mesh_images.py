@@ -23,7 +23,7 @@ REMEDY = 'replace it by a complete PNG or JPEG'
 
 
 @pytest.fixture(autouse=True)
-def warnings_are_errors() -> None:
+def warnings_are_errors():
     warnings.simplefilter('error', OsmabenchWarning)
 
 
@@ -40,7 +40,7 @@ def warnings_are_errors() -> None:
     ids=['half a PNG', 'half a JPEG', 'a page', 'zeros', 'nothing', 'damaged PNG'],
 )
 def test_broken_image_is_named_in_every_kind_of_file(tmp_path, content, fault):
-    def message(file: str, texture: str) -> str:
+    def message(file, texture):
         reported = (
             rf'{file}: texture "{re.escape(texture)}" cannot be decoded: .*{fault}.*; {REMEDY}'
         )

@@ -1,7 +1,5 @@
 """One mesh file as a scene: a node each an object, its class guessed from its name."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import trimesh
@@ -13,7 +11,7 @@ from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.worlds.parts import WorldOptions, guess_class, match_known_class
 
 
-def write_lab(path: Path) -> Path:
+def write_lab(path):
     lab = trimesh.Scene()
     for name, size, place in (
         ('Floor', (6, 0.1, 5), (0, -0.05, 0)),

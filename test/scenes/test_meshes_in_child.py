@@ -1,7 +1,5 @@
 """Mesh files made to harm: one error that names the file, and nothing else is read."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import trimesh
@@ -14,7 +12,7 @@ from osmabench_ros.scenes.assets import load_meshes, load_painted_meshes
 pytest.importorskip('collada')
 
 
-def box(folder: Path, suffix: str) -> Path:
+def box(folder, suffix):
     path = folder / f'box.{suffix}'
     trimesh.creation.box((1, 2, 3)).export(path)
     return path

@@ -2,7 +2,6 @@
 
 import dataclasses
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,14 +12,14 @@ from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.importing import import_scene
 from osmabench_ros.scenes.loading import describe_implausible_parts, load_scene
-from osmabench_ros.scenes.scene import Mesh, Scene
+from osmabench_ros.scenes.scene import Mesh
 from osmabench_ros.scenes.writing import write_scene_folder
 
 UPRIGHT = np.eye(3)
 LYING = Rotation.from_euler('x', 90, degrees=True).as_matrix()
 
 
-def placed(scene: Scene, rotation=UPRIGHT, at=(0.0, 0.0, 0.0), scale: float = 1.0) -> Scene:
+def placed(scene, rotation=UPRIGHT, at=(0.0, 0.0, 0.0), scale=1.0):
     def moved(item):
         meshes = tuple(
             Mesh((m.vertices * scale).astype(np.float32), m.faces, m.normals, m.uv, m.material)
@@ -35,19 +34,19 @@ def placed(scene: Scene, rotation=UPRIGHT, at=(0.0, 0.0, 0.0), scale: float = 1.
 
 
 @pytest.mark.parametrize('seed', [1, 2])
-def test_an_upright_apartment_is_plausible(seed: int) -> None:
+def test_an_upright_apartment_is_plausible(seed):
     assert describe_implausible_parts(load_scene('apartment', seed=seed)) == ()
 
 
-def test_a_small_room_is_plausible() -> None:
+def test_a_small_room_is_plausible():
     assert describe_implausible_parts(room_scene()) == ()
 
 
-def test_the_small_house_is_plausible() -> None:
+def test_the_small_house_is_plausible():
     assert describe_implausible_parts(load_small_house()) == ()
 
 
-def test_an_apartment_on_its_side_is_told_with_numbers() -> None:
+def test_an_apartment_on_its_side_is_told_with_numbers():
     scene = load_scene('apartment', seed=1)
     found = ' '.join(describe_implausible_parts(placed(scene, LYING)))
     x, y, z = scene.box.size
@@ -65,11 +64,11 @@ def test_an_apartment_on_its_side_is_told_with_numbers() -> None:
         ({'scale': 0.01}, 'it ends 0.02'),
     ],
 )
-def test_what_is_wrong_with_a_room_is_told_with_numbers(changes, reported) -> None:
+def test_what_is_wrong_with_a_room_is_told_with_numbers(changes, reported):
     assert reported in ' '.join(describe_implausible_parts(placed(room_scene(), **changes)))
 
 
-def test_it_is_warned_of_at_load_and_at_import(tmp_path: Path) -> None:
+def test_it_is_warned_of_at_load_and_at_import(tmp_path):
     high = write_scene_folder(placed(room_scene(), at=(0, 0, 56)), tmp_path / 'high').parent
     with pytest.warns(OsmabenchWarning, match='its floor is at z = 5'):
         load_scene(str(high))

@@ -1,7 +1,5 @@
 """A data set packed as OSMa-Bench++ packs SceneSmith's scenes: absolute paths, parts, no names."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import trimesh
@@ -23,7 +21,7 @@ PLACED = (
 )
 
 
-def packed(root: Path) -> Path:
+def packed(root):
     """Write the data set; templates are shared, ids run on from 1 and 1000."""
     instances, summary = [], []
     for number, (thing, category, template, size, place) in enumerate(PLACED):
@@ -56,7 +54,7 @@ def packed(root: Path) -> Path:
     return write_json(root / 'sceneSmith.scene_dataset_config.json', config)
 
 
-def test_things_have_names_and_are_whole(tmp_path: Path) -> None:
+def test_things_have_names_and_are_whole(tmp_path):
     scene = load_scene(str(packed(tmp_path)), scene=NAME)
     of = {item.name: item for item in scene.objects}
     assert {scene.class_name(of[name]) for name in ('chair_1', 'chair_2')} == {'chair'}
@@ -76,14 +74,14 @@ def test_things_have_names_and_are_whole(tmp_path: Path) -> None:
     assert [fact.holds for fact in facts(specification, graph)] == [False, True, True]
 
 
-def test_a_summary_of_another_scene_is_refused(tmp_path: Path) -> None:
+def test_a_summary_of_another_scene_is_refused(tmp_path):
     path = packed(tmp_path)
     write_json(tmp_path / f'debug/{NAME}.debug_summary.json', {'instances': []})
     with pytest.raises(SceneError, match='names 0 instances, the scene has 6'):
         load_scene(str(path))
 
 
-def test_absolute_paths_stay_within_the_data_set(tmp_path: Path) -> None:
+def test_absolute_paths_stay_within_the_data_set(tmp_path):
     path = packed(tmp_path / 'set')
     outside = tmp_path / 'outside.obj'
     trimesh.creation.box((1, 1, 1)).export(outside)

@@ -2,7 +2,6 @@
 
 import importlib.util
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from osmabench_ros.errors import (
 )
 from osmabench_ros.scenes.importing import import_scene
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.scene import LightKind, Scene
+from osmabench_ros.scenes.scene import LightKind
 from osmabench_ros.scenes.worlds.parts import WorldOptions
 from osmabench_ros.scenes.worlds.usd import load_usd_stage
 
@@ -32,7 +31,7 @@ QUAD = """
 """
 
 
-def write_stage(folder: Path, content: str, up: str = 'Z', unit_m: float = 1.0) -> Path:
+def write_stage(folder, content, up='Z', unit_m=1.0):
     path = folder / 'room.usda'
     path.write_text(
         f'#usda 1.0\n(\n defaultPrim = "World"\n upAxis = "{up}"\n metersPerUnit = {unit_m}\n)\n'
@@ -41,36 +40,36 @@ def write_stage(folder: Path, content: str, up: str = 'Z', unit_m: float = 1.0) 
     return path
 
 
-def prim(kind: str, name: str, *lines: str, meta: str = '') -> str:
+def prim(kind, name, *lines, meta=''):
     body = '\n'.join(lines)
     return f'def {kind} "{name}" {f"({meta})" if meta else ""}\n{{\n{body}\n}}\n'
 
 
-def schema(name: str) -> str:
+def schema(name):
     return f'prepend apiSchemas = ["{name}"]'
 
 
-def boxes(scene: Scene) -> dict[str, list[list[float]]]:
+def boxes(scene):
     return {
         item.name: (np.round([item.box.minimum, item.box.maximum], 4) + 0.0).tolist()
         for item in scene.objects
     }
 
 
-def move(x: float, y: float, z: float) -> str:
+def move(x, y, z):
     return (
         f'double3 xformOp:translate = ({x}, {y}, {z})\n'
         'uniform token[] xformOpOrder = ["xformOp:translate"]\n'
     )
 
 
-def scale(factors: str) -> str:
+def scale(factors):
     order = 'uniform token[] xformOpOrder = ["xformOp:scale"]'
     return f'double3 xformOp:scale = {factors}\n{order}'
 
 
 @with_usd
-def test_centimetres_and_y_up_become_metres_and_z_up(tmp_path: Path) -> None:
+def test_centimetres_and_y_up_become_metres_and_z_up(tmp_path):
     size = 'double radius = 10\ndouble height = 100\nuniform token axis = '
     content = (
         prim('Xform', 'Chair_01', move(100, 50, -30), prim('Cube', 'seat', 'double size = 40'))
@@ -84,7 +83,7 @@ def test_centimetres_and_y_up_become_metres_and_z_up(tmp_path: Path) -> None:
 
 
 @with_usd
-def test_what_an_object_is(tmp_path: Path) -> None:
+def test_what_an_object_is(tmp_path):
     cube = prim('Cube', 'a') + prim('Cube', 'b')
     label = 'token[] semantics:labels:class = ["Coffee_Table"]'
     older = 'string semantic:Semantics:params:semantic'
@@ -111,7 +110,7 @@ def test_what_an_object_is(tmp_path: Path) -> None:
     assert sorted(sizes) == [12, 24, 24, 24, 24]
 
 
-def material(name: str, color: str, more: str = '') -> str:
+def material(name, color, more=''):
     kind = 'uniform token info:id = "UsdPreviewSurface"'
     shader = prim('Shader', 's', kind, color, 'token outputs:surface')
     surface = f'token outputs:surface.connect = </World/{name}/s.outputs:surface>'
@@ -119,7 +118,7 @@ def material(name: str, color: str, more: str = '') -> str:
 
 
 @with_usd
-def test_materials(tmp_path: Path) -> None:
+def test_materials(tmp_path):
     pixels = np.zeros((2, 2, 3), np.uint8)
     pixels[0], pixels[1] = (250, 10, 20), (5, 200, 30)
     Image.fromarray(pixels).save(tmp_path / 'wood.png')
@@ -171,7 +170,7 @@ def test_materials(tmp_path: Path) -> None:
 
 
 @with_usd
-def test_faces_look_outwards(tmp_path: Path) -> None:
+def test_faces_look_outwards(tmp_path):
     content = (
         prim('Mesh', 'plain', QUAD)
         + prim('Mesh', 'left', QUAD, 'uniform token orientation = "leftHanded"')
@@ -186,8 +185,8 @@ def test_faces_look_outwards(tmp_path: Path) -> None:
 
 
 @with_usd
-def test_lights_by_the_area_that_shines(tmp_path: Path) -> None:
-    def light(kind: str, name: str, *more: str, meta: str = '', **inputs: object) -> str:
+def test_lights_by_the_area_that_shines(tmp_path):
+    def light(kind, name, *more, meta='', **inputs):
         values = (f'float inputs:{key} = {value}' for key, value in inputs.items())
         return prim(kind, name, *values, *more, meta=meta)
 
@@ -223,7 +222,7 @@ def test_lights_by_the_area_that_shines(tmp_path: Path) -> None:
 
 
 @with_usd
-def test_what_is_missing_is_listed_and_may_be_left_out(tmp_path: Path) -> None:
+def test_what_is_missing_is_listed_and_may_be_left_out(tmp_path):
     content = prim('Cube', 'c')
     for name in ('gone', 'lost'):
         content += prim('Xform', name, meta=f'prepend references = @./{name}.usda@')
@@ -238,7 +237,7 @@ def test_what_is_missing_is_listed_and_may_be_left_out(tmp_path: Path) -> None:
 
 
 @with_usd
-def test_a_file_elsewhere_is_refused(tmp_path: Path) -> None:
+def test_a_file_elsewhere_is_refused(tmp_path):
     write_stage(tmp_path, prim('Cube', 'c'))
     (tmp_path / 'in').mkdir()
     content = prim('Xform', 'x', meta='prepend references = @../room.usda@')
@@ -258,14 +257,14 @@ def test_a_file_elsewhere_is_refused(tmp_path: Path) -> None:
         ('def Cube "x" {', 'not a whole USD file|not a USD file'),
     ],
 )
-def test_faults_are_named(tmp_path: Path, content: str, reported: str) -> None:
+def test_faults_are_named(tmp_path, content, reported):
     with pytest.raises(SceneError, match=rf'(?s)room\.usda.*({reported})'):
         load_usd_stage(write_stage(tmp_path, content))
     with pytest.raises(SceneError, match=r'none\.usda does not exist'):
         load_usd_stage(tmp_path / 'none.usda')
 
 
-def test_without_usd_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_usd_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr('osmabench_ros.scenes.worlds.usd.find_spec', lambda name: None)
     with pytest.raises(MissingDependencyError, match='install .usd-core>='):
         load_usd_stage(write_stage(tmp_path, prim('Cube', 'c')))

@@ -3,7 +3,6 @@
 import os
 import shutil
 import sqlite3
-from pathlib import Path
 
 import pytest
 import yaml
@@ -28,14 +27,14 @@ BOTH = pytest.mark.parametrize('storage', list(StoragePlugin), ids=lambda item: 
 MCAP, SQLITE = StoragePlugin.MCAP, StoragePlugin.SQLITE3
 
 
-def definition_file(folder: Path) -> Path:
+def definition_file(folder):
     file = folder / 'robot_msgs' / 'msg' / 'Beacon.msg'
     file.parent.mkdir(parents=True)
     file.write_text(BEACON_TEXT)
     return file
 
 
-def split_in_two(folder: Path, second: Path) -> None:
+def split_in_two(folder, second):
     """Put the file of another bag behind the file of the first."""
     file = next(file for file in second.iterdir() if file.suffix in ('.mcap', '.db3'))
     name = f'{folder.name}_later{file.suffix}'
@@ -46,7 +45,7 @@ def split_in_two(folder: Path, second: Path) -> None:
     file.write_text(yaml.safe_dump(document))
 
 
-def numbers(path: Path) -> list[str]:
+def numbers(path):
     with open_bag(path) as bag:
         return [item.deserialise().data for item in bag.messages([NUMBERS])]
 
@@ -100,11 +99,11 @@ def test_a_missing_definition_is_named_with_the_remedy(tmp_path):
         open_bag(folder, [tmp_path / 'Bad.msg'])
 
 
-def truncate(file: Path) -> None:
+def truncate(file):
     os.truncate(file, file.stat().st_size * 2 // 3)
 
 
-def overwrite_the_middle(file: Path, *, cut: bool = False) -> None:
+def overwrite_the_middle(file, *, cut=False):
     """Write over more than a message, so that the head of one is in it."""
     sound = file.read_bytes()
     start, garbage = len(sound) // 2, b'\xff' * 150_000

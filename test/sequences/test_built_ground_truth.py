@@ -1,6 +1,5 @@
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences.ground_truth import (
     SMALL_SHARE,
-    GroundTruth,
     build_ground_truth,
     read_ground_truth,
     write_ground_truth,
@@ -24,7 +22,7 @@ from osmabench_ros.vqa.exact.generation import questions_about
 LABELS = LabelSet.from_names('two squares', ['floor', 'table'], structure=['floor'])
 
 
-def square(instance: int, name: str, side_m: float, height_m: float) -> SceneObject:
+def square(instance, name, side_m, height_m):
     corners = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]], np.float32) * side_m / 2
     vertices = np.column_stack([corners, np.full(4, height_m)]).astype(np.float32)
     faces = np.array([[0, 1, 2], [0, 2, 3]], np.int32)
@@ -37,14 +35,14 @@ SQUARES = Scene('test', 'squares', LABELS, (square(1, 'floor', 3, 0), square(2, 
 
 
 @pytest.fixture(scope='module')
-def truth() -> GroundTruth:
+def truth():
     """A table of one square metre 1 m above a floor of nine, seen from 2 m above the floor."""
     down = Pose(np.diag([1.0, -1.0, -1.0]), np.array([0.0, 0.0, 2.0]))
     camera = Intrinsics.from_hfov(200, 200, 2 * np.arctan(0.75))
     return build_ground_truth(SQUARES, [down], camera, points_per_m2=400, seed=3)
 
 
-def test_points_that_the_table_hides_are_unseen(truth: GroundTruth) -> None:
+def test_points_that_the_table_hides_are_unseen(truth):
     hidden = truth.unseen.points[truth.unseen.labels == LABELS.id_of('floor')]
     # Seen from twice its height, a table of 1 m throws a shadow of 2 m on the floor.
     inside = np.abs(truth.surface.points[truth.surface.instances == 1][:, :2]).max(axis=1)
@@ -67,7 +65,7 @@ BED = 9
 
 
 @pytest.fixture(scope='module')
-def bedroom() -> GroundTruth:
+def bedroom():
     """A bed with one end in view of a camera, and a table with a box on it in full view."""
     screen = box_object(8, 'wall', (1.7, -1.9, 0), (1.75, 0.4, 2.2))
     bed = box_object(BED, 'ball', (1.9, -1.5, 0), (2.5, 0.8, 0.5))
@@ -75,7 +73,7 @@ def bedroom() -> GroundTruth:
     return build_ground_truth(room_scene(extra=(screen, bed)), poses, CAMERA, seed=3)
 
 
-def test_the_visible_part_has_its_own_extent_and_share(bedroom: GroundTruth) -> None:
+def test_the_visible_part_has_its_own_extent_and_share(bedroom):
     whole, part = (graph.by_id[BED].box for graph in (bedroom.graph, bedroom.visible_graph))
     np.testing.assert_allclose(whole.size, (0.6, 2.3, 0.5), atol=1e-6)
     assert part.size[1] < 1.5
@@ -89,7 +87,7 @@ def test_the_visible_part_has_its_own_extent_and_share(bedroom: GroundTruth) -> 
         assert (7, 'on', 6) in {(e.source, e.type, e.target) for e in graph.edges}
 
 
-def test_shares_are_those_of_the_surface(bedroom: GroundTruth) -> None:
+def test_shares_are_those_of_the_surface(bedroom):
     for key, share in bedroom.visible_shares.items():
         seen, hidden = (
             int((cloud.instances == key).sum()) for cloud in (bedroom.surface, bedroom.unseen)
@@ -99,7 +97,7 @@ def test_shares_are_those_of_the_surface(bedroom: GroundTruth) -> None:
         assert seen / (seen + hidden) == pytest.approx(share, abs=error)
 
 
-def test_nothing_is_asked_that_the_visible_part_answers_otherwise(bedroom: GroundTruth) -> None:
+def test_nothing_is_asked_that_the_visible_part_answers_otherwise(bedroom):
     blind = replace(bedroom, visible_graph=None)
     visible = ground_truth_map(bedroom.visible_graph, bedroom.seen_instances, bedroom.label_set)
     asked = QuestionedMap.in_scene(visible, bedroom, None)
@@ -119,7 +117,7 @@ def test_nothing_is_asked_that_the_visible_part_answers_otherwise(bedroom: Groun
     assert all(float(q.provenance['visible_share']) <= float(share) for q in about_bed)
 
 
-def test_visible_parts_are_written_and_read(bedroom: GroundTruth, tmp_path: Path) -> None:
+def test_visible_parts_are_written_and_read(bedroom, tmp_path):
     write_ground_truth(bedroom, tmp_path / 'truth')
     again = read_ground_truth(tmp_path / 'truth')
     assert again.visible_shares == bedroom.visible_shares

@@ -18,7 +18,7 @@ COLOR[:, 12:] = (10, 60, 220)
 DEPTH_MM = np.arange(16 * 24, dtype=np.uint16).reshape(16, 24) * 20
 
 
-def message(form: str, data: bytes) -> SimpleNamespace:
+def message(form, data):
     return SimpleNamespace(header='the header', format=form, data=np.frombuffer(data, np.uint8))
 
 

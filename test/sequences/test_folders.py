@@ -18,12 +18,12 @@ from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.mappers.offline_method import load_method
-from osmabench_ros.sequences.layout import OSMA, SCANNET, SequenceFormat, SequenceInfo
+from osmabench_ros.sequences.layout import OSMA, SCANNET, SequenceFormat
 from osmabench_ros.sequences.recorded import FolderSequence
 from osmabench_ros.sequences.writer import FolderWriter
 
 
-def write(directory: Path, form: SequenceFormat = OSMA, info: SequenceInfo | None = INFO) -> Path:
+def write(directory, form=OSMA, info=INFO):
     writer = FolderWriter(directory, form, info)
     for frame in FRAMES:
         writer.write(frame)
@@ -31,7 +31,7 @@ def write(directory: Path, form: SequenceFormat = OSMA, info: SequenceInfo | Non
     return directory
 
 
-def pixels(path: Path) -> np.ndarray:
+def pixels(path):
     return np.array(Image.open(path))
 
 
@@ -123,12 +123,12 @@ def test_a_frame_that_does_not_fit_is_named(tmp_path, change, message):
 
 
 @pytest.fixture(params=[OSMA, SCANNET], ids=['osma', 'scannet'])
-def form(request: pytest.FixtureRequest) -> SequenceFormat:
+def form(request):
     return request.param.model_copy(update={'color': 'png'})
 
 
 @pytest.fixture
-def directory(tmp_path: Path, form: SequenceFormat) -> Path:
+def directory(tmp_path, form):
     return write(tmp_path / 'room', form)
 
 
@@ -166,12 +166,12 @@ def test_a_third_party_sequence_is_recognised(directory):
     assert sequence.info.label_set.name_of(1) == 'coffee table'
 
 
-def depth_file(directory: Path, index: int) -> Path:
+def depth_file(directory, index):
     osma = directory / f'results/depth{index:06d}.png'
     return osma if osma.exists() else directory / f'depth/{index}.png'
 
 
-def spoil_pose(directory: Path) -> None:
+def spoil_pose(directory):
     path = directory / 'traj.txt'
     if path.exists():
         lines = path.read_text().splitlines()
@@ -180,12 +180,12 @@ def spoil_pose(directory: Path) -> None:
         (directory / 'pose/1.txt').write_text('-inf ' * 16)
 
 
-def add_depth(directory: Path) -> None:
+def add_depth(directory):
     last = depth_file(directory, 3)
     shutil.copy(last, last.with_name(last.name.replace('3', '4')))
 
 
-def cut_depth(directory: Path) -> None:
+def cut_depth(directory):
     path = depth_file(directory, 1)
     path.write_bytes(path.read_bytes()[:80])
 

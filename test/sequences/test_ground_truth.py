@@ -1,5 +1,4 @@
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +23,7 @@ from osmabench_ros.sequences.ground_truth import (
 CAMERA = Intrinsics.from_hfov(8, 6, 1.5)
 
 
-def cloud(n: int, *, normals: bool) -> LabelledCloud:
+def cloud(n, *, normals):
     rng = np.random.default_rng(n)
     return LabelledCloud(
         rng.random((n, 3)).astype(np.float32),
@@ -35,7 +34,7 @@ def cloud(n: int, *, normals: bool) -> LabelledCloud:
 
 
 @pytest.fixture
-def truth() -> GroundTruth:
+def truth():
     graph = SceneGraph((SceneNode(1, labels=(ScoredLabel('chair', 1.0, 1),)),))
     poses = (Pose.identity(), Pose.from_yaw(0.5, (1, 2, 3)))
     labels = LabelSet.from_names('test', ['chair', 'table'])
@@ -43,7 +42,7 @@ def truth() -> GroundTruth:
     return GroundTruth('apartment', 's1', labels, graph, *clouds, poses, CAMERA, (1, 3))
 
 
-def test_ground_truth_survives_a_folder(truth: GroundTruth, tmp_path: Path) -> None:
+def test_ground_truth_survives_a_folder(truth, tmp_path):
     truth = replace(truth, fused=cloud(11, normals=False))
     write_ground_truth(truth, tmp_path / 'gt')
     again = read_ground_truth(tmp_path / 'gt')
@@ -60,13 +59,13 @@ def test_ground_truth_survives_a_folder(truth: GroundTruth, tmp_path: Path) -> N
     assert again.graph.by_id[1].label == 'chair'
 
 
-def test_equal_ground_truth_gives_equal_bytes(truth: GroundTruth, tmp_path: Path) -> None:
+def test_equal_ground_truth_gives_equal_bytes(truth, tmp_path):
     for name in 'ab':
         write_ground_truth(truth, tmp_path / name)
     assert sha256_of(tmp_path / 'a') == sha256_of(tmp_path / 'b')
 
 
-def test_damaged_folders_are_named(truth: GroundTruth, tmp_path: Path) -> None:
+def test_damaged_folders_are_named(truth, tmp_path):
     with pytest.raises(SequenceError, match='nowhere'):
         read_ground_truth(tmp_path / 'nowhere')
     write_ground_truth(truth, tmp_path / 'gt')
@@ -78,11 +77,11 @@ def test_damaged_folders_are_named(truth: GroundTruth, tmp_path: Path) -> None:
         read_ground_truth(tmp_path / 'gt')
 
 
-def test_seen_instances_need_enough_points() -> None:
+def test_seen_instances_need_enough_points():
     assert seen_instances(np.array([0, 0, 0, 5, 5, 5, 2, 2]), 3) == (5,)
 
 
-def frame(index: int, depth: float = 2.0) -> Frame:
+def frame(index, depth=2.0):
     shape = (CAMERA.height, CAMERA.width)
     depth_m = np.full(shape, depth, np.float32)
     depth_m[0] = np.nan
@@ -90,7 +89,7 @@ def frame(index: int, depth: float = 2.0) -> Frame:
     return Frame(index, 0, Pose.identity(), CAMERA, *images, np.full(shape, 7, np.int32))
 
 
-def test_fused_cloud_takes_every_fifth_frame_and_tenth_point() -> None:
+def test_fused_cloud_takes_every_fifth_frame_and_tenth_point():
     found = fuse_cloud(frame(index) for index in range(11))
     valid = (CAMERA.height - 1) * CAMERA.width
     assert len(found) == 3 * -(-valid // 10)
@@ -102,7 +101,7 @@ def test_fused_cloud_takes_every_fifth_frame_and_tenth_point() -> None:
         fuse_cloud([replace(frame(0), semantic=None)])
 
 
-def test_an_object_has_the_colour_of_the_part_that_is_seen() -> None:
+def test_an_object_has_the_colour_of_the_part_that_is_seen():
     """A white sofa with a black front, of which only the front shows."""
     frames = [replace(frame, color=frame.color.copy()) for frame in box_room.frames(count=4)]
     for item in frames:

@@ -4,8 +4,6 @@ import sqlite3
 import struct
 import warnings
 from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,18 +17,18 @@ from osmabench_ros.errors import LimitError, OsmabenchError, OsmabenchWarning, S
 from osmabench_ros.sequences.bags.bag import open_bag
 
 
-def read(path: Path) -> tuple[list[Any], str]:
+def read(path):
     """Return all messages of a bag, and its report of damage."""
     with open_bag(path) as bag:
         return [(x.topic, x.header_stamp_ns, x.deserialise()) for x in bag.messages()], bag.cut_off
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Path:
+def database(tmp_path):
     return write_bag(tmp_path / 'bag', StoragePlugin.SQLITE3, count=5)
 
 
-def change(folder: Path, *statements: str) -> Path:
+def change(folder, *statements):
     file = next(folder.glob('*.db3'))
     with closing(sqlite3.connect(file)) as connection:
         for statement in statements:
@@ -40,7 +38,7 @@ def change(folder: Path, *statements: str) -> Path:
 
 
 @pytest.fixture
-def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_limits(monkeypatch):
     """Allow 8 MiB, and 0.5 times the size of a file."""
     monkeypatch.setenv(VARIABLE, str(8 / 512))
 
@@ -103,7 +101,7 @@ BAD = {
 }  # fmt: skip
 
 
-def two_topics(path: Path, text: str) -> Path:
+def two_topics(path, text):
     """Write a message on /text, and one on /bad with a definition."""
     return write_mcap(
         path, schema(), channel(), schema(2, 'bad_msgs/msg/Bad', text), channel(2, '/bad'),

@@ -4,8 +4,6 @@ import os
 import re
 import resource
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import yaml
@@ -33,18 +31,18 @@ BULK, MARK = '/bulk', '/mark'
 LATCHED = (OfferedQos(durability='transient_local', depth=1),)
 
 
-def recording(folder: Path, distribution: str = '', **settings: object) -> McapRecording:
+def recording(folder, distribution='', **settings):
     made = McapRecording(folder, RecordingSettings(**settings), distribution)
     made.add_topic(RecordedTopic(BULK, BEACON, DEFINITION))
     made.add_topic(RecordedTopic(MARK, BEACON, DEFINITION, qos=LATCHED, repeat=1))
     return made
 
 
-def serialized(index: int) -> bytes:
+def serialized(index):
     return bytes(typestore().serialize_cdr(beacon(index), BEACON))
 
 
-def noise(index: int, size: int = 300_000) -> bytes:
+def noise(index, size=300_000):
     return serialized(index) + os.urandom(size)
 
 
@@ -93,7 +91,7 @@ def test_files_are_split_by_time_and_begin_with_what_is_latched(tmp_path):
 
 
 @pytest.fixture
-def full_disk(tmp_path: Path) -> Iterator[Path]:
+def full_disk(tmp_path):
     """A folder in which no file grows beyond 30 MiB, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (30 * 2**20, before[1]))
@@ -133,7 +131,7 @@ def test_a_slow_disk_is_waited_for_or_what_it_cannot_take_is_counted(tmp_path, m
     gate = threading.Event()
     slow = McapRecording.write
 
-    def write(self: McapRecording, *arguments: object) -> None:
+    def write(self, *arguments):
         gate.wait()
         slow(self, *arguments)
 

@@ -1,5 +1,4 @@
 import math
-from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -9,7 +8,7 @@ from support.world.frames import FRAMES, INFO, write_frames
 
 from osmabench_ros.base.contract import CAMERA_POSE, COLOR
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.sequences.bags.bag import Bag, open_bag
+from osmabench_ros.sequences.bags.bag import open_bag
 from osmabench_ros.sequences.bags.playback import Playback, PlaybackSettings, timing_topics
 from osmabench_ros.sequences.writer import BagWriter
 
@@ -17,11 +16,11 @@ STEP_S = STEP_NS / 1e9
 
 
 @pytest.fixture
-def bag(tmp_path: Path) -> Bag:
+def bag(tmp_path):
     return open_bag(write_bag(tmp_path / 'bag', StoragePlugin.MCAP))
 
 
-def due(playback: Playback, now_s: float) -> int:
+def due(playback, now_s):
     count = 0
     while playback.due(now_s) is not None:
         count += 1
@@ -29,7 +28,7 @@ def due(playback: Playback, now_s: float) -> int:
 
 
 @pytest.mark.parametrize('rate', [0.5, 4.0])
-def test_messages_are_due_in_proportion_to_the_rate(bag: Bag, rate: float) -> None:
+def test_messages_are_due_in_proportion_to_the_rate(bag, rate):
     playback = Playback(bag, [NUMBERS], PlaybackSettings(rate=rate))
     assert playback.wait_s(100.0) == 0.0
     assert due(playback, 100.0) == 1
@@ -43,7 +42,7 @@ def test_messages_are_due_in_proportion_to_the_rate(bag: Bag, rate: float) -> No
     assert playback.at_end
 
 
-def test_time_stops_while_halted(bag: Bag) -> None:
+def test_time_stops_while_halted(bag):
     playback = Playback(bag, [NUMBERS], PlaybackSettings())
     due(playback, 0.0)
     playback.halt()
@@ -53,7 +52,7 @@ def test_time_stops_while_halted(bag: Bag) -> None:
     assert due(playback, 70.0) == 1
 
 
-def test_a_step_ends_before_the_next_stamp(bag: Bag) -> None:
+def test_a_step_ends_before_the_next_stamp(bag):
     playback = Playback(bag, [NUMBERS, POSES], PlaybackSettings())
     assert [item.topic for item in playback.step()] == [NUMBERS, POSES, NUMBERS]
     assert [item.topic for item in playback.step()] == [POSES, NUMBERS]
@@ -62,7 +61,7 @@ def test_a_step_ends_before_the_next_stamp(bag: Bag) -> None:
     assert len(unstamped.step()) == len(unstamped.step()) == 1
 
 
-def test_start_duration_and_what_was_latched_before(bag: Bag) -> None:
+def test_start_duration_and_what_was_latched_before(bag):
     options = PlaybackSettings(start_s=5 * STEP_S, duration_s=3 * STEP_S)
     playback = Playback(bag, [NUMBERS, BEACONS], options)
     (before,) = playback.latched_before()
@@ -73,14 +72,14 @@ def test_start_duration_and_what_was_latched_before(bag: Bag) -> None:
     assert Playback(bag, [BEACONS], PlaybackSettings()).latched_before() == []
 
 
-def test_bad_options_are_named(bag: Bag) -> None:
+def test_bad_options_are_named(bag):
     with pytest.raises(ValidationError, match='rate\n  Input should be'):
         PlaybackSettings(rate=float('nan'))
     with pytest.raises(ConfigError, match='it has nothing after 99 s'):
         Playback(bag, [NUMBERS], PlaybackSettings(start_s=99.0))
 
 
-def test_sensors_alone_tell_the_time_where_there_are_any(tmp_path: Path) -> None:
+def test_sensors_alone_tell_the_time_where_there_are_any(tmp_path):
     write_frames(BagWriter(tmp_path / 'room', INFO))
     with open_bag(tmp_path / 'room') as bag:
         names = [item.topic for item in bag.connections]

@@ -22,7 +22,7 @@ from osmabench_ros.sequences.pose_topics import trajectory_of, transform_tree_of
 POSES = [Pose.from_yaw(0.1 * i, (i, 2.0, 0.0)) for i in range(5)]
 
 
-def covered(pose: Pose, stamp_ns: int):
+def covered(pose, stamp_ns):
     inner = make('geometry_msgs/PoseWithCovariance', pose=pose_message(pose))
     own = header(stamp_ns, 'map')
     return make('geometry_msgs/PoseWithCovarianceStamped', header=own, pose=inner)

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 from support.world.frames import FRAMES, INFO, MOUNT, write_frames
@@ -18,7 +16,7 @@ from osmabench_ros.sequences.writer import BagWriter, FolderWriter
 from osmabench_ros.simulation.frame_source import FrameSource
 
 
-def test_frames_are_played_with_stamps_and_base_also_out_of_order(tmp_path: Path) -> None:
+def test_frames_are_played_with_stamps_and_base_also_out_of_order(tmp_path):
     write_frames(FolderWriter(tmp_path / 'room', OSMA, INFO))
     source: FrameSource = RecordedFrames(FolderSequence(tmp_path / 'room'))
     assert (source.dataset, source.scene, len(source)) == ('small', 'room', 4)
@@ -35,7 +33,7 @@ def test_frames_are_played_with_stamps_and_base_also_out_of_order(tmp_path: Path
     source.close()
 
 
-def test_a_camera_on_no_robot_is_its_own_base(tmp_path: Path) -> None:
+def test_a_camera_on_no_robot_is_its_own_base(tmp_path):
     write_frames(FolderWriter(tmp_path / 'room', OSMA))
     source = RecordedFrames(FolderSequence(tmp_path / 'room'))
     expected = OPTICAL_IN_LINK.matrix
@@ -44,7 +42,7 @@ def test_a_camera_on_no_robot_is_its_own_base(tmp_path: Path) -> None:
     assert source.frame(0).frame.semantic is None
 
 
-def test_folders_and_bags_are_opened(tmp_path: Path) -> None:
+def test_folders_and_bags_are_opened(tmp_path):
     write_frames(BagWriter(tmp_path / 'bag', INFO))
     write_frames(FolderWriter(tmp_path / 'osma', OSMA, INFO))
     assert isinstance(open_sequence(tmp_path / 'osma'), FolderSequence)

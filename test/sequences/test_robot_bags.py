@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +25,7 @@ LATE_NS = {COLOR: 0, DEPTH: 3_000_000, DEPTH_INFO: -2_000_000}
 ROBOT = SequenceReading(color='/cam/rgb', depth='/cam/depth', camera_info='/cam/info')
 
 
-def write_frames(directory: Path, frames: list[Frame] = FRAMES) -> Path:
+def write_frames(directory, frames=FRAMES):
     writer = BagWriter(directory, INFO)
     for frame in frames:
         writer.write(frame)
@@ -34,7 +33,7 @@ def write_frames(directory: Path, frames: list[Frame] = FRAMES) -> Path:
     return directory
 
 
-def messages_of(frame: Frame) -> dict[str, Any]:
+def messages_of(frame):
     codec = make_codec()
     data = codec.serialize(frame)
     return {topic: codec.typestore.deserialize_cdr(item, TYPES[topic])
@@ -86,7 +85,7 @@ def test_a_bag_is_written_once_and_in_order(tmp_path):
         writer.write(FRAMES[0])
 
 
-def robot_bag(folder: Path, *, tf_tree: bool, static: bool = True) -> Path:
+def robot_bag(folder, *, tf_tree, static=True):
     """Write frames of a robot that knows its base; stamps of a frame differ by milliseconds."""
     messages = []
     if static:
@@ -126,7 +125,7 @@ def test_a_robots_bag_gives_frames_with_interpolated_poses(tmp_path, tf_tree):
         BagSequence(folder, reading.model_copy(update={'tolerance_s': 0.0}))
 
 
-def compressed(header: Any, form: str, data: bytes) -> Any:
+def compressed(header, form, data):
     content = np.frombuffer(data, np.uint8)
     return make('sensor_msgs/CompressedImage', header=header, format=form, data=content)
 

@@ -1,7 +1,6 @@
 """The images of a simulator against the scene that ground truth is made from."""
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -11,10 +10,8 @@ from support.libraries import needs
 from support.world.scenes import CAMERA, camera_at, room_scene
 
 from osmabench_ros.errors import SimulationError
-from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.scene import Scene, SceneObject
 from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.simulation.conditions import parse_condition
 from osmabench_ros.simulation.frame_source import SimulatedFrames
@@ -36,15 +33,13 @@ class LoadsItself(OpenGLSimulator):
 
     loads_scene_itself: Literal[True] = True
 
-    def __init__(
-        self, scene: Scene, camera: Intrinsics, near_m: float = 0.05, far_m: float = 50.0
-    ) -> None:
+    def __init__(self, scene, camera, near_m=0.05, far_m=50.0):
         super().__init__(scene, camera, near_m=near_m, far_m=far_m)
         self.range_m = (near_m, far_m)
 
 
-def changed(scene: Scene, instance: int, rotation: Rotation, place_m: float = 0.0) -> Scene:
-    def moved(item: SceneObject) -> SceneObject:
+def changed(scene, instance, rotation, place_m=0.0):
+    def moved(item):
         if item.instance_id != instance:
             return item
         at = item.pose.translation + np.array([0.0, place_m, 0.0])
@@ -53,7 +48,7 @@ def changed(scene: Scene, instance: int, rotation: Rotation, place_m: float = 0.
     return dataclasses.replace(scene, objects=tuple(map(moved, scene.objects)))
 
 
-def on_its_side(scene: Scene) -> Scene:
+def on_its_side(scene):
     rotation = Rotation.from_euler('x', 90, degrees=True).as_matrix()
     turn = Pose(rotation, np.zeros(3))
     objects = (dataclasses.replace(item, pose=turn @ item.pose) for item in scene.objects)
@@ -61,12 +56,12 @@ def on_its_side(scene: Scene) -> Scene:
 
 
 @pytest.fixture(scope='module')
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+def scene(tmp_path_factory):
     return load_scene(str(write_habitat_dataset(room_scene(), tmp_path_factory.mktemp('room'))))
 
 
 @pytest.fixture
-def simulators() -> Iterator[list[LoadsItself]]:
+def simulators():
     made: list[LoadsItself] = []
     yield made
     for simulator in made:

@@ -9,7 +9,7 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.simulation.conditions import list_conditions, load_condition, parse_condition
 
 
-def test_the_papers_conditions_are_there_and_every_file_is_valid() -> None:
+def test_the_papers_conditions_are_there_and_every_file_is_valid():
     names = list_conditions()
     assert {'baseline', 'nominal', 'camera', 'camera_headlight', 'dynamic', 'velocity'} <= set(
         names
@@ -20,7 +20,7 @@ def test_the_papers_conditions_are_there_and_every_file_is_valid() -> None:
         assert condition.description.endswith('.')
 
 
-def test_speeds_are_the_papers_and_velocity_doubles_them() -> None:
+def test_speeds_are_the_papers_and_velocity_doubles_them():
     for name in ('baseline', 'nominal', 'camera', 'dynamic'):
         motion = load_condition(name).make_motion(5.0)
         assert (motion.linear_m_s, motion.angular_rad_s) == (0.75, 0.8)
@@ -28,7 +28,7 @@ def test_speeds_are_the_papers_and_velocity_doubles_them() -> None:
     assert (fast.linear_m_s, fast.angular_rad_s) == (1.5, 1.6)
 
 
-def test_a_file_of_the_user_is_read_and_named_after_itself(tmp_path: Path) -> None:
+def test_a_file_of_the_user_is_read_and_named_after_itself(tmp_path):
     path = tmp_path / 'dusk.yaml'
     path.write_text('lighting: {exposure: 0.5}\n')
     condition = load_condition(str(path))
@@ -36,18 +36,18 @@ def test_a_file_of_the_user_is_read_and_named_after_itself(tmp_path: Path) -> No
     assert condition.lighting.exposure == 0.5
 
 
-def test_an_empty_file_is_the_default(tmp_path: Path) -> None:
+def test_an_empty_file_is_the_default(tmp_path):
     path = tmp_path / 'plain.yaml'
     path.write_text('')
     assert load_condition(str(path)).lighting == load_condition('baseline').lighting
 
 
-def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+def test_an_unknown_name_is_answered_with_the_nearest():
     with pytest.raises(ConfigError, match=r'"camra"\. Did you mean "camera"\?'):
         load_condition('camra')
 
 
-def test_a_missing_and_a_broken_file_are_named(tmp_path: Path) -> None:
+def test_a_missing_and_a_broken_file_are_named(tmp_path):
     with pytest.raises(ConfigError, match=r'nowhere\.yaml does not exist'):
         load_condition(str(tmp_path / 'nowhere.yaml'))
     broken = tmp_path / 'broken.yaml'
@@ -100,14 +100,14 @@ BLUR = {'kind': 'motion_blur'}
         ),
     ],
 )
-def test_a_wrong_file_is_refused_with_the_place_of_the_fault(data: object, message: str) -> None:
+def test_a_wrong_file_is_refused_with_the_place_of_the_fault(data, message):
     with pytest.raises(ConfigError) as caught:
         parse_condition('x', data, 'x.yaml')
     assert message in str(caught.value)
     assert 'x.yaml' in str(caught.value)
 
 
-def test_extending_changes_key_by_key() -> None:
+def test_extending_changes_key_by_key():
     base = load_condition('velocity')
     own = parse_condition(
         'own', {'extends': 'velocity', 'motion': {'linear_m_s': 0.5}}, 'own.yaml'
@@ -120,7 +120,7 @@ def test_extending_changes_key_by_key() -> None:
         parse_condition('own', {'extends': 'velocty'}, 'own.yaml')
 
 
-def test_the_example_of_the_documentation_is_valid(tmp_path: Path) -> None:
+def test_the_example_of_the_documentation_is_valid(tmp_path):
     page = Path(__file__).parents[2] / 'docs' / 'conditions.md'
     lights = Path(__file__).parents[2] / 'config' / 'lights' / 'replica_cad.yaml'
     shutil.copy(lights, tmp_path / 'my_lights.yaml')

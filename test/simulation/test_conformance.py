@@ -1,14 +1,11 @@
 """What every installed simulator must do, whatever renders; none of it knows the backend."""
 
 import gc
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
-from numpy.typing import NDArray
 from pydantic import TypeAdapter
 from support.world.scenes import (
     CAMERA,
@@ -28,7 +25,7 @@ from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Material, Scene
 from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.semantics.labels import COLOR_EXAMPLES, UNLABELLED
-from osmabench_ros.simulation.simulator import Observation, Simulator, make_simulator
+from osmabench_ros.simulation.simulator import Simulator, make_simulator
 
 pytestmark = pytest.mark.gl
 
@@ -49,7 +46,7 @@ class World:
     simulator: Simulator
 
 
-def started(name: str, scene: Scene, camera: Intrinsics) -> Simulator:
+def started(name, scene, camera):
     """Start a simulator, or skip the test with the reason why this machine cannot."""
     try:
         return make_simulator(name, scene, camera, {})
@@ -58,28 +55,28 @@ def started(name: str, scene: Scene, camera: Intrinsics) -> Simulator:
 
 
 @pytest.fixture(scope='module')
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+def scene(tmp_path_factory):
     folder = tmp_path_factory.mktemp('room')
     wall = Material((1.0, 1.0, 1.0), np.repeat(STRIPES[None], 64, axis=1))
     return load_scene(str(write_habitat_dataset(room_scene(wall=wall), folder)))
 
 
 @pytest.fixture(scope='module', params=extension_names(SIMULATORS))
-def world(request: pytest.FixtureRequest, scene: Scene) -> Iterator[World]:
+def world(request, scene):
     simulator = started(request.param, scene, CAMERA)
     yield World(scene, simulator)
     simulator.close()
 
 
-def instance_of(scene: Scene, name: str) -> int:
+def instance_of(scene, name):
     return next(item.instance_id for item in scene.objects if item.name.startswith(name))
 
 
-def rays_in_world(camera: Intrinsics, pose: Pose) -> NDArray[np.float64]:
+def rays_in_world(camera, pose):
     return camera.rays().astype(np.float64) @ pose.rotation.T
 
 
-def cast(scene: Scene, camera: Intrinsics, pose: Pose) -> tuple[NDArray[np.float32], ...]:
+def cast(scene, camera, pose):
     """Return z-depth and instance ids by ray casting with Embree."""
     o3d = pytest.importorskip('open3d')
     caster = o3d.t.geometry.RaycastingScene()
@@ -99,7 +96,7 @@ def cast(scene: Scene, camera: Intrinsics, pose: Pose) -> tuple[NDArray[np.float
 
 
 @pytest.mark.parametrize('pose', POSES)
-def test_depth_is_the_distance_of_known_planes_along_the_axis(world: World, pose: Pose) -> None:
+def test_depth_is_the_distance_of_known_planes_along_the_axis(world, pose):
     seen = world.simulator.render(pose)
     rays = rays_in_world(CAMERA, pose)
     planes = {'floor_1': (2, 0.0), 'wall_2': (0, 3.0), 'wall_3': (0, -3.0), 'wall_4': (1, 2.0)}
@@ -116,7 +113,7 @@ def test_depth_is_the_distance_of_known_planes_along_the_axis(world: World, pose
 
 
 @pytest.mark.parametrize('pose', POSES)
-def test_images_agree_with_ray_casting(world: World, pose: Pose) -> None:
+def test_images_agree_with_ray_casting(world, pose):
     seen = world.simulator.render(pose)
     depth_m, instance = cast(world.scene, CAMERA, pose)
     same = seen.instance == instance
@@ -126,7 +123,7 @@ def test_images_agree_with_ray_casting(world: World, pose: Pose) -> None:
 
 
 @pytest.mark.parametrize('pose', POSES)
-def test_images_of_one_pose_agree_pixel_by_pixel(world: World, pose: Pose) -> None:
+def test_images_of_one_pose_agree_pixel_by_pixel(world, pose):
     seen = world.simulator.render(pose)
     class_of = {item.instance_id: item.class_id for item in world.scene.objects}
     class_of[0] = UNLABELLED
@@ -141,7 +138,7 @@ def test_images_of_one_pose_agree_pixel_by_pixel(world: World, pose: Pose) -> No
     assert (seen.instance[:, 1:] != seen.instance[:, :-1])[jump].all()
 
 
-def test_intrinsics_and_poses_place_a_box_where_they_say(world: World) -> None:
+def test_intrinsics_and_poses_place_a_box_where_they_say(world):
     assert world.simulator.intrinsics == CAMERA
     cube = world.scene.by_instance[instance_of(world.scene, 'box_7')]
     for yaw in (-0.3, 0.0, 0.25):
@@ -152,8 +149,8 @@ def test_intrinsics_and_poses_place_a_box_where_they_say(world: World) -> None:
         np.testing.assert_allclose(found, [pixels.min(axis=0), pixels.max(axis=0)], atol=1.01)
 
 
-def test_lights_change_colour_and_nothing_else(world: World) -> None:
-    def images(lighting: Lighting) -> Observation:
+def test_lights_change_colour_and_nothing_else(world):
+    def images(lighting):
         world.simulator.set_lighting(lighting)
         return world.simulator.render(POSES[0])
 
@@ -169,7 +166,7 @@ def test_lights_change_colour_and_nothing_else(world: World) -> None:
     np.testing.assert_array_equal(bright.instance, red.instance)
 
 
-def test_brighter_lights_make_brighter_images_and_none_makes_black(world: World) -> None:
+def test_brighter_lights_make_brighter_images_and_none_makes_black(world):
     means = []
     for intensity in (0.5, 1.0, 2.0):
         light = Light('a', position=(-1.0, 0.0, 2.0), intensity=intensity)
@@ -180,11 +177,11 @@ def test_brighter_lights_make_brighter_images_and_none_makes_black(world: World)
     assert world.simulator.render(POSES[0]).color.max() == 0
 
 
-def test_negative_lights_take_from_other_lights_and_not_from_ambient_light(world: World) -> None:
+def test_negative_lights_take_from_other_lights_and_not_from_ambient_light(world):
     lamp = Light('lamp', position=(0.0, 0.0, 2.0), intensity=2.0)
     hole = Light('hole', position=(1.0, 0.5, 1.5), intensity=-0.5)
 
-    def image(*lights: Light) -> NDArray[np.int64]:
+    def image(*lights):
         world.simulator.set_lighting(Lighting(lights, 0.2, shadows=False))
         return world.simulator.render(POSES[0]).color.astype(np.int64)
 
@@ -209,7 +206,7 @@ CAMERA_LIGHTS = {
 
 
 @pytest.mark.parametrize('light', CAMERA_LIGHTS.values(), ids=CAMERA_LIGHTS)
-def test_a_camera_light_moves_with_the_camera(world: World, light: Light) -> None:
+def test_a_camera_light_moves_with_the_camera(world, light):
     world.simulator.set_lighting(Lighting((light,)))
     # Two cameras a metre in front of a plain wall, at different places: the same picture.
     left, right = (
@@ -222,7 +219,7 @@ def test_a_camera_light_moves_with_the_camera(world: World, light: Light) -> Non
     assert np.abs(left - flipped).max() <= 2
 
 
-def test_a_spot_lights_its_cone_as_a_point_light_would_and_nothing_else(world: World) -> None:
+def test_a_spot_lights_its_cone_as_a_point_light_would_and_nothing_else(world):
     pose, half_angle = camera_at(-1.2, 1.0, 1.25, np.pi / 2), 0.45
     images = []
     for kind in (LightKind.POINT, LightKind.SPOT):
@@ -245,7 +242,7 @@ def test_a_spot_lights_its_cone_as_a_point_light_would_and_nothing_else(world: W
     assert 0.1 < spot.color[between].mean() / point.color[between].mean() < 0.9
 
 
-def test_nominal_light_shows_textures_as_they_are(world: World) -> None:
+def test_nominal_light_shows_textures_as_they_are(world):
     world.simulator.set_lighting(Lighting.unlit())
     pose = camera_at(1.5, 0.0, 1.4, 0.0)
     seen = world.simulator.render(pose)
@@ -258,12 +255,12 @@ def test_nominal_light_shows_textures_as_they_are(world: World) -> None:
     assert (np.abs(floor.astype(int) - np.rint(np.array([0.6, 0.5, 0.4]) * 255)) <= 1).all()
 
 
-def seen_floor(world: World) -> NDArray[np.bool_]:
+def seen_floor(world):
     instance = world.simulator.render(POSES[0]).instance
     return instance == instance_of(world.scene, 'floor_1')
 
 
-def test_the_same_pose_gives_the_same_bytes_after_other_poses(world: World) -> None:
+def test_the_same_pose_gives_the_same_bytes_after_other_poses(world):
     world.simulator.set_lighting(Lighting(world.scene.lights, 0.1))
     first = world.simulator.render(POSES[0])
     for pose in POSES[1:]:
@@ -273,12 +270,12 @@ def test_the_same_pose_gives_the_same_bytes_after_other_poses(world: World) -> N
         assert getattr(first, name).tobytes() == getattr(again, name).tobytes(), name
 
 
-def test_description_names_the_device(world: World) -> None:
+def test_description_names_the_device(world):
     assert len(world.simulator.description) > 10
 
 
 @pytest.mark.parametrize('name', extension_names(SIMULATORS))
-def test_closing_frees_memory_and_processes(name: str, scene: Scene) -> None:
+def test_closing_frees_memory_and_processes(name, scene):
     process = psutil.Process()
     used = []
     for _ in range(4):
@@ -298,7 +295,7 @@ def test_closing_frees_memory_and_processes(name: str, scene: Scene) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', extension_names(SIMULATORS))
-def test_small_house_agrees_with_ray_casting(name: str) -> None:
+def test_small_house_agrees_with_ray_casting(name):
     scene = load_small_house()
     camera = Intrinsics.from_hfov(320, 240, np.pi / 2)
     simulator = started(name, scene, camera)
@@ -328,7 +325,7 @@ CHANGES = (
 
 
 @pytest.mark.parametrize('name', extension_names(SIMULATORS))
-def test_a_changed_scene_is_seen_as_it_was_changed(name: str) -> None:
+def test_a_changed_scene_is_seen_as_it_was_changed(name):
     room = door_scene()
     boxes = (
         box_object(7, 'box', (-1.4, -0.7, 0.0), (-1.0, -0.3, 0.4)),
@@ -372,7 +369,7 @@ def test_a_changed_scene_is_seen_as_it_was_changed(name: str) -> None:
     assert lit[1] == 0.0
 
 
-def test_the_folder_on_disk_is_the_scene_in_memory(scene: Scene, tmp_path: Path) -> None:
+def test_the_folder_on_disk_is_the_scene_in_memory(scene, tmp_path):
     """The reference of this suite is itself right: loading the written folder changes nothing."""
     original = room_scene()
     for ours, theirs in zip(original.objects, scene.objects, strict=True):

@@ -1,10 +1,9 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from support.world.scenes import CAMERA, room_scene
 
-from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.simulation.conditions import Condition, load_condition, parse_condition
 from osmabench_ros.simulation.frame_source import SimulatedFrames
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
@@ -19,12 +18,10 @@ Opener = Callable[..., SimulatedFrames]
 
 
 @pytest.fixture
-def frames_of() -> Iterator[Opener]:
+def frames_of():
     opened = []
 
-    def open_frames(
-        name_or_data: str | dict[str, object], seed: int = 0, rate: float = 2.0
-    ) -> SimulatedFrames:
+    def open_frames(name_or_data, seed=0, rate=2.0):
         if isinstance(name_or_data, str):
             condition: Condition = load_condition(name_or_data)
         else:
@@ -42,18 +39,18 @@ def frames_of() -> Iterator[Opener]:
         source.close()
 
 
-def taken(source: SimulatedFrames) -> list[Frame]:
+def taken(source):
     return [source.frame(i).frame for i in range(len(source))]
 
 
-def same(one: Frame, two: Frame) -> bool:
+def same(one, two):
     return all(
         getattr(one, name).tobytes() == getattr(two, name).tobytes()
         for name in ('color', 'depth_m', 'semantic', 'instance')
     )
 
 
-def test_frames_are_a_function_of_their_number_in_any_order(frames_of: Opener) -> None:
+def test_frames_are_a_function_of_their_number_in_any_order(frames_of):
     forward = taken(frames_of('sensor_structured_light', seed=3))
     source = frames_of('sensor_structured_light', seed=3)
     backward = [source.frame(i).frame for i in reversed(range(len(source)))][::-1]
@@ -62,7 +59,7 @@ def test_frames_are_a_function_of_their_number_in_any_order(frames_of: Opener) -
     assert not same(forward[1], other[1])
 
 
-def test_stamps_follow_the_rate_and_poses_the_path(frames_of: Opener) -> None:
+def test_stamps_follow_the_rate_and_poses_the_path(frames_of):
     frames = taken(frames_of('baseline'))
     assert np.diff([frame.stamp_ns for frame in frames]).tolist() == [500_000_000] * (
         len(frames) - 1
@@ -72,12 +69,12 @@ def test_stamps_follow_the_rate_and_poses_the_path(frames_of: Opener) -> None:
     np.testing.assert_allclose(frames[2].base_pose.translation, [-1.75, 1.2, 0.0], atol=1e-9)
 
 
-def test_blur_smears_along_the_motion_and_leaves_depth_alone(frames_of: Opener) -> None:
+def test_blur_smears_along_the_motion_and_leaves_depth_alone(frames_of):
     sharp = taken(frames_of('baseline'))
     blurred = taken(frames_of({'effects': [{'kind': 'motion_blur', 'shutter_s': 0.2}]}))
     turning = next(i for i, f in enumerate(sharp) if 2.2 < (f.stamp_ns - 10**9) / 1e9 < 2.8)
 
-    def detail(frame: Frame) -> float:
+    def detail(frame):
         return float(np.abs(np.diff(frame.color.astype(float), axis=1)).max(axis=2).max())
 
     assert detail(blurred[turning]) < 0.8 * detail(sharp[turning])
@@ -86,7 +83,7 @@ def test_blur_smears_along_the_motion_and_leaves_depth_alone(frames_of: Opener) 
         assert abs(one.color.mean() - two.color.mean()) < 3
 
 
-def test_a_faster_robot_blurs_more(frames_of: Opener) -> None:
+def test_a_faster_robot_blurs_more(frames_of):
     shots = {}
     for factor in (1.0, 4.0):
         effects = {'effects': [{'kind': 'motion_blur', 'shutter_s': 0.05}]}
@@ -101,7 +98,7 @@ def test_a_faster_robot_blurs_more(frames_of: Opener) -> None:
     assert shots[4.0] > 1.5 * shots[1.0]
 
 
-def test_dropped_frames_leave_gaps_in_the_stamps(frames_of: Opener) -> None:
+def test_dropped_frames_leave_gaps_in_the_stamps(frames_of):
     whole = taken(frames_of('baseline', rate=10.0))
     lossy = frames_of({'effects': [{'kind': 'dropped_frames', 'share': 0.4}]}, rate=10.0)
     assert len(lossy) < len(whole)
@@ -111,7 +108,7 @@ def test_dropped_frames_leave_gaps_in_the_stamps(frames_of: Opener) -> None:
     assert all(same(frame, by_stamp[frame.stamp_ns]) for frame in frames)
 
 
-def test_drift_changes_the_poses_and_not_the_images(frames_of: Opener) -> None:
+def test_drift_changes_the_poses_and_not_the_images(frames_of):
     drift = {'kind': 'pose_drift', 'translation_per_m': 0.2}
     true, believed = taken(frames_of('baseline')), taken(frames_of({'effects': [drift]}))
     assert all(same(one, two) for one, two in zip(true, believed, strict=True))
@@ -123,7 +120,7 @@ def test_drift_changes_the_poses_and_not_the_images(frames_of: Opener) -> None:
     np.testing.assert_allclose(mounted.matrix, CameraMount(1.4).base_to_camera.matrix, atol=1e-9)
 
 
-def test_objects_move_in_every_image_at_once(frames_of: Opener) -> None:
+def test_objects_move_in_every_image_at_once(frames_of):
     moving = {'names': ['box_6'], 'offset_m': [0.8, 0.0, 0.0], 'span': {'segments': [0, 1]}}
     still, moved = taken(frames_of('baseline')), taken(frames_of({'moving_objects': [moving]}))
     assert same(still[0], moved[0])
@@ -132,7 +129,7 @@ def test_objects_move_in_every_image_at_once(frames_of: Opener) -> None:
     assert (still[-1].depth_m != moved[-1].depth_m)[changed].mean() > 0.9
 
 
-def test_exposure_works_before_the_sensor_saturates(frames_of: Opener) -> None:
+def test_exposure_works_before_the_sensor_saturates(frames_of):
     """Blown out pixels come back at a shorter exposure, so it is not a scaling of the image."""
     bright = {'lighting': {'exposure': 20.0}}
     short = {**bright, 'effects': [{'kind': 'exposure', 'stops': -4.0}]}

@@ -8,7 +8,6 @@ from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Room, Scene
 from osmabench_ros.simulation.conditions import (
-    Condition,
     compute_lighting,
     load_condition,
     parse_condition,
@@ -17,7 +16,7 @@ from osmabench_ros.simulation.schedule import Moment
 
 
 @cache
-def two_rooms() -> Scene:
+def two_rooms():
     """A scene with a lamp and a fill light in each half."""
     base = room_scene()
     rooms = (
@@ -32,33 +31,33 @@ def two_rooms() -> Scene:
     return Scene(base.dataset, base.name, base.label_set, base.objects, rooms, lights, ambient=0.1)
 
 
-def lit(condition: Condition, segment=0, progress=0.0, time_s=0.0, x=-1.0) -> Lighting:
+def lit(condition, segment=0, progress=0.0, time_s=0.0, x=-1.0):
     moment = Moment(segment, progress, time_s, (x, 0.0, 0.0))
     return compute_lighting(condition, two_rooms(), moment)
 
 
-def intensities(lighting: Lighting) -> dict[str, float]:
+def intensities(lighting):
     return {light.name: light.intensity for light in lighting.lights}
 
 
-def condition(**lighting: object) -> Condition:
+def condition(**lighting):
     return parse_condition('test', {'lighting': lighting}, 'test')
 
 
-def test_baseline_is_the_scenes_own_light() -> None:
+def test_baseline_is_the_scenes_own_light():
     scene = two_rooms()
     assert lit(load_condition('baseline')) == Lighting(scene.lights, scene.ambient)
 
 
-def test_velocity_has_the_light_of_baseline() -> None:
+def test_velocity_has_the_light_of_baseline():
     assert lit(load_condition('velocity')) == lit(load_condition('baseline'))
 
 
-def test_nominal_is_unlit() -> None:
+def test_nominal_is_unlit():
     assert lit(load_condition('nominal')) == Lighting.unlit()
 
 
-def test_the_camera_light_replaces_all_others() -> None:
+def test_the_camera_light_replaces_all_others():
     lighting = lit(load_condition('camera'))
     (light,) = lighting.lights
     assert (light.kind, light.position, light.intensity) == (LightKind.POINT, (0, 0, 0), 5.0)
@@ -67,7 +66,7 @@ def test_the_camera_light_replaces_all_others() -> None:
     assert lighting.ambient == 0.0
 
 
-def test_the_headlight_shines_ahead_beside_the_scenes_lights() -> None:
+def test_the_headlight_shines_ahead_beside_the_scenes_lights():
     lighting = lit(load_condition('camera_headlight'))
     assert lighting.lights[:3] == two_rooms().lights
     headlight = lighting.lights[3]
@@ -76,7 +75,7 @@ def test_the_headlight_shines_ahead_beside_the_scenes_lights() -> None:
     assert headlight.kind is LightKind.SPOT
 
 
-def test_dynamic_lamps_live_in_the_first_segment_only() -> None:
+def test_dynamic_lamps_live_in_the_first_segment_only():
     dynamic = load_condition('dynamic')
     for progress in (0.0, 0.5, 1.0):
         found = set(intensities(lit(dynamic, 0, progress)))
@@ -85,14 +84,14 @@ def test_dynamic_lamps_live_in_the_first_segment_only() -> None:
         assert set(intensities(lit(dynamic, segment))) == {'fill'}
 
 
-def test_ramps_go_linearly_and_hold_their_ends() -> None:
+def test_ramps_go_linearly_and_hold_their_ends():
     ramp = {'span': {'seconds': [2, 4]}, 'start_factor': 1.0, 'end_factor': 0.25}
     dimmed = condition(scene_lights=[{'schedule': {'ramps': [ramp]}}])
     found = [intensities(lit(dimmed, time_s=t))['kitchen lamp'] for t in (0.0, 2.0, 3.0, 4.0, 9.0)]
     np.testing.assert_allclose(found, [2.0, 2.0, 1.25, 0.5, 0.5])
 
 
-def test_a_ramp_over_segments_follows_the_path_not_the_clock() -> None:
+def test_a_ramp_over_segments_follows_the_path_not_the_clock():
     ramp = {'span': {'segments': [1, 2]}, 'start_factor': 0.0, 'end_factor': 1.0}
     dimmed = condition(ambient={'ramps': [ramp]})
     assert lit(dimmed, 0, 0.9, 99.0).ambient == 0.0
@@ -101,7 +100,7 @@ def test_a_ramp_over_segments_follows_the_path_not_the_clock() -> None:
 
 
 @pytest.mark.parametrize('pattern', ['sine', 'square', 'random'])
-def test_flicker_is_a_function_of_time_within_its_depth(pattern: str) -> None:
+def test_flicker_is_a_function_of_time_within_its_depth(pattern):
     flicker = {'pattern': pattern, 'frequency_hz': 3.0, 'depth': 0.6, 'seed': 4}
     flickering = condition(scene_lights=[{'schedule': {'flicker': flicker}}])
     times = np.linspace(0, 3, 200)
@@ -113,8 +112,8 @@ def test_flicker_is_a_function_of_time_within_its_depth(pattern: str) -> None:
     assert np.ptp(found) > 0.4
 
 
-def test_random_flicker_differs_between_lights_and_seeds() -> None:
-    def factors(seed: int) -> list[tuple[float, float]]:
+def test_random_flicker_differs_between_lights_and_seeds():
+    def factors(seed):
         flicker = {'pattern': 'random', 'frequency_hz': 5.0, 'depth': 1.0, 'seed': seed}
         flickering = condition(scene_lights=[{'schedule': {'flicker': flicker}}])
         names = [intensities(lit(flickering, time_s=t)) for t in np.arange(0, 2, 0.2)]
@@ -125,7 +124,7 @@ def test_random_flicker_differs_between_lights_and_seeds() -> None:
     assert any(kitchen != bedroom for kitchen, bedroom in first)
 
 
-def test_rooms_are_selected_by_name_or_kind() -> None:
+def test_rooms_are_selected_by_name_or_kind():
     off = {'schedule': {'factor': 0.0}}
     dark_bedroom = condition(scene_lights=[{'select': {'rooms': ['bedroom']}, **off}])
     assert set(intensities(lit(dark_bedroom))) == {'kitchen lamp', 'fill'}
@@ -136,7 +135,7 @@ def test_rooms_are_selected_by_name_or_kind() -> None:
     assert set(intensities(lit(by_pattern))) == {'fill'}
 
 
-def test_lights_can_follow_the_robot_from_room_to_room() -> None:
+def test_lights_can_follow_the_robot_from_room_to_room():
     following = condition(scene_lights=[{'only_in_robots_room': True}])
     assert set(intensities(lit(following, x=-1.0))) == {'kitchen lamp', 'fill'}
     assert set(intensities(lit(following, x=1.0))) == {'bedroom lamp'}
@@ -144,7 +143,7 @@ def test_lights_can_follow_the_robot_from_room_to_room() -> None:
         compute_lighting(following, two_rooms(), Moment(0, 0.0, 0.0))
 
 
-def test_rules_multiply() -> None:
+def test_rules_multiply():
     rules = [
         {'schedule': {'factor': 0.5}},
         {'select': {'lamps': False}, 'schedule': {'factor': 3.0}},
@@ -153,8 +152,8 @@ def test_rules_multiply() -> None:
     assert intensities(lit(condition(scene_lights=rules))) == pytest.approx(expected)
 
 
-def test_the_sun_rises_in_the_east_and_stands_in_the_south_at_noon() -> None:
-    def sun(hour: float) -> Light | None:
+def test_the_sun_rises_in_the_east_and_stands_in_the_south_at_noon():
+    def sun(hour):
         lights = lit(condition(daylight={'hour': hour, 'latitude_deg': 50.0})).lights
         return next((light for light in lights if light.name == 'sun'), None)
 
@@ -169,7 +168,7 @@ def test_the_sun_rises_in_the_east_and_stands_in_the_south_at_noon() -> None:
     assert morning.color[2] / morning.color[0] < noon.color[2] / noon.color[0]
 
 
-def test_a_low_sun_is_weaker_and_redder() -> None:
+def test_a_low_sun_is_weaker_and_redder():
     drive = condition(daylight={'hour': 8.0, 'latitude_deg': 0.0, 'sun_intensity': 2.0})
     [low] = [light for light in lit(drive).lights if light.name == 'sun']
     # At 30 degrees the light passes twice the air of noon: exp(-0.12 / sin 30) is left.
@@ -177,7 +176,7 @@ def test_a_low_sun_is_weaker_and_redder() -> None:
     assert low.color == pytest.approx((1.0, 0.903983, 0.850640), abs=1e-6)
 
 
-def test_the_day_passes_while_the_robot_drives() -> None:
+def test_the_day_passes_while_the_robot_drives():
     dawn = condition(daylight={'hour': 4.0, 'hours_per_s': 1.0, 'sky_ambient': 0.3})
     ambients = [lit(dawn, time_s=t).ambient for t in range(9)]
     assert ambients[0] == pytest.approx(0.1)
@@ -185,7 +184,7 @@ def test_the_day_passes_while_the_robot_drives() -> None:
     assert 0.2 < ambients[-1] < 0.4
 
 
-def test_a_scene_without_lights_is_refused_by_conditions_that_need_them() -> None:
+def test_a_scene_without_lights_is_refused_by_conditions_that_need_them():
     dark = room_scene(lights=())
     for name in ('baseline', 'dynamic', 'velocity'):
         reason = f'test/room has no lights and condition "{name}"'

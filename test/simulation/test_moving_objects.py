@@ -6,9 +6,7 @@ from support.world.scenes import box_object, room_scene
 
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.conditions import (
-    MovingObjects,
     compute_object_poses,
     find_moving_groups,
     parse_condition,
@@ -16,20 +14,20 @@ from osmabench_ros.simulation.conditions import (
 from osmabench_ros.simulation.schedule import Moment
 
 
-def moving(**section: object) -> MovingObjects:
+def moving(**section):
     data = {'span': {'segments': [1, 2]}, 'offset_m': [0.4, 0.0, 0.0], **section}
     return parse_condition('m', {'moving_objects': [data]}, 'm.yaml').moving_objects[0]
 
 
-def poses_at(movements: list[MovingObjects], scene: Scene, moment: Moment) -> dict[int, Pose]:
+def poses_at(movements, scene, moment):
     return compute_object_poses(find_moving_groups(movements, scene), moment)
 
 
-def at(position: float) -> Moment:
+def at(position):
     return Moment(int(position), position % 1.0, 0.0)
 
 
-def test_what_stands_on_a_moving_object_moves_along() -> None:
+def test_what_stands_on_a_moving_object_moves_along():
     scene = room_scene()
     poses = poses_at([moving(names=['box_6'])], scene, at(1.5))
     assert set(poses) == {6, 7}
@@ -38,7 +36,7 @@ def test_what_stands_on_a_moving_object_moves_along() -> None:
         np.testing.assert_allclose(shift, [0.2, 0, 0], atol=1e-9)
 
 
-def test_a_lamp_leaves_the_ceiling_and_a_crate_takes_what_is_in_it() -> None:
+def test_a_lamp_leaves_the_ceiling_and_a_crate_takes_what_is_in_it():
     ceiling = box_object(30, 'floor', (-3, -2, 2.5), (3, 2, 2.6))
     lamp = box_object(31, 'box', (-1.1, -1.1, 2.3), (-0.9, -0.9, 2.5))
     sides = (
@@ -61,7 +59,7 @@ def test_a_lamp_leaves_the_ceiling_and_a_crate_takes_what_is_in_it() -> None:
     assert set(poses_at([moving(names=[crate.name])], scene, at(1.5))) == {32, 33}
 
 
-def test_objects_rest_before_and_after() -> None:
+def test_objects_rest_before_and_after():
     scene = room_scene()
     movement = [moving(names=['box_7'])]
     start = scene.by_instance[7].pose.translation
@@ -70,7 +68,7 @@ def test_objects_rest_before_and_after() -> None:
         np.testing.assert_allclose(pose.translation - start, [expected, 0, 0], atol=1e-9)
 
 
-def test_a_returning_object_is_back_at_the_end() -> None:
+def test_a_returning_object_is_back_at_the_end():
     scene = room_scene()
     movement = [moving(names=['box_7'], returns=True)]
     start = scene.by_instance[7].pose.translation
@@ -79,7 +77,7 @@ def test_a_returning_object_is_back_at_the_end() -> None:
         np.testing.assert_allclose(pose.translation - start, [expected, 0, 0], atol=1e-9)
 
 
-def test_a_turn_is_about_the_objects_own_middle() -> None:
+def test_a_turn_is_about_the_objects_own_middle():
     scene = room_scene()
     movement = [moving(names=['box_6'], offset_m=[0, 0, 0], turn_deg=90.0)]
     poses = poses_at(movement, scene, at(2.0))
@@ -89,14 +87,14 @@ def test_a_turn_is_about_the_objects_own_middle() -> None:
     np.testing.assert_allclose(np.ptp(corners, axis=0), table.box.size[[1, 0, 2]], atol=1e-6)
 
 
-def test_a_count_is_drawn_with_the_seed() -> None:
+def test_a_count_is_drawn_with_the_seed():
     extra = tuple(
         box_object(20 + i, 'ball', (-2 + 0.3 * i, 1, 0), (-1.8 + 0.3 * i, 1.2, 0.2))
         for i in range(8)
     )
     scene = room_scene(extra=extra)
 
-    def chosen(seed: int) -> list[int]:
+    def chosen(seed):
         movement = moving(classes=['ball'], count=3, seed=seed)
         return [item.instance_id for item in movement.select(scene)]
 
@@ -105,7 +103,7 @@ def test_a_count_is_drawn_with_the_seed() -> None:
     assert len(moving(classes=['ball'], count=99).select(scene)) == 8
 
 
-def test_objects_that_are_not_there_are_named() -> None:
+def test_objects_that_are_not_there_are_named():
     with pytest.raises(SimulationError, match=r'test/room has no object that matches robot\*'):
         moving(names=['robot*']).select(room_scene())
 
@@ -118,7 +116,7 @@ def test_objects_that_are_not_there_are_named() -> None:
         ({'names': ['a'], 'offsets': 1}, 'Did you mean "offset_m"?'),
     ],
 )
-def test_wrong_sections_are_refused(section: dict[str, object], message: str) -> None:
+def test_wrong_sections_are_refused(section, message):
     with pytest.raises(ConfigError) as caught:
         moving(**section)
     assert message in str(caught.value)

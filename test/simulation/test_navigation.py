@@ -14,7 +14,7 @@ RADIUS_M, HEIGHT_M = 0.2, 1.5
 
 
 @pytest.fixture(scope='module')
-def room() -> WalkableGrid:
+def room():
     return WalkableGrid.of_scene(room_scene(), radius_m=RADIUS_M, height_m=HEIGHT_M)
 
 

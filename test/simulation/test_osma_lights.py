@@ -6,14 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from support.world.scenes import room_scene
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.axes import turn_to_habitat
-from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Scene
+from osmabench_ros.scenes.scene import Lighting, LightKind
 from osmabench_ros.simulation.conditions import (
-    Condition,
     compute_lighting,
     load_condition,
     name_of_condition,
@@ -44,15 +42,15 @@ LOOK_ALIKE = {'lights': {name: dict(zip(KEYS, row, strict=True)) for name, row i
 GOALS = 5
 
 
-def replica_cad() -> Scene:
+def replica_cad():
     return dataclasses.replace(room_scene(), dataset='replicaCAD')
 
 
-def lit(condition: Condition, goal: int, progress: float = 0.5) -> Lighting:
+def lit(condition, goal, progress=0.5):
     return compute_lighting(condition, replica_cad(), Moment(goal, progress, 0.0))
 
 
-def row(light: Light) -> tuple[str, NDArray[np.float64]]:
+def row(light):
     """Return OSMa-Bench's name of a light's model, and its position (y up) and linear colour."""
     assert light.kind is LightKind.POINT
     x, y, z = light.position
@@ -82,7 +80,7 @@ def test_lights_are_those_of_osma_bench_goal_by_goal(name, from_file):
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     path = tmp_path / 'light_settings_own.json'
     path.write_text(json.dumps(LOOK_ALIKE))
     return path

@@ -18,8 +18,7 @@ from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import RayCaster, sample_surface
 from osmabench_ros.scenes.writing import write_habitat_dataset
-from osmabench_ros.simulation.robot_path import RobotPath
-from osmabench_ros.simulation.walkable_grid import CLIMB_M, STEP_M, WalkableGrid
+from osmabench_ros.simulation.walkable_grid import CLIMB_M, STEP_M
 
 CELL_M = 0.05
 """Both grid and navigation mesh know obstacles to a cell."""
@@ -35,7 +34,7 @@ SCENES = 'room', 'ramp_house', 'stair_house', 'small_house'
 
 
 @pytest.fixture(scope='module', params=few(SCENES, 'room', 'stair_house'))
-def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Scene:
+def scene(request, tmp_path_factory):
     known: dict[str, Callable[[], Scene]] = {
         'room': room_scene,
         'ramp_house': ramp_house,
@@ -48,11 +47,11 @@ def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @lru_cache(maxsize=1)
-def navigation(scene: Scene) -> WalkableGrid:
+def navigation(scene):
     return navigation_of(MatrixConfig.model_validate(small_config()), scene)
 
 
-def planned(planner: Planner, scene: Scene, seed: int) -> tuple[MatrixConfig, RobotPath]:
+def planned(planner, scene, seed):
     trajectory = {'goals': 4, 'planner': planner.value, 'max_frames': 5000, 'frame_rate_hz': 5.0}
     config = MatrixConfig.model_validate(small_config(trajectory=trajectory))
     try:
@@ -63,7 +62,7 @@ def planned(planner: Planner, scene: Scene, seed: int) -> tuple[MatrixConfig, Ro
 
 @pytest.mark.slow
 @pytest.mark.parametrize('planner', PLANNERS, ids=lambda planner: planner.value)
-def test_paths_keep_the_radius_of_the_robot_clear(planner: Planner, scene: Scene) -> None:
+def test_paths_keep_the_radius_of_the_robot_clear(planner, scene):
     config, path = planned(planner, scene, seed=5)
     points = sample_surface(scene, 800.0, seed=9).points
     z = np.full(len(path.states), path.floor_height_m)
@@ -85,7 +84,7 @@ def test_paths_keep_the_radius_of_the_robot_clear(planner: Planner, scene: Scene
 
 @pytest.mark.slow
 @pytest.mark.parametrize('planner', PLANNERS, ids=lambda planner: planner.value)
-def test_a_path_over_two_floors_keeps_to_the_ground(planner: Planner, scene: Scene) -> None:
+def test_a_path_over_two_floors_keeps_to_the_ground(planner, scene):
     storeys_m = navigation(scene).storeys_m
     if len(storeys_m) == 1:
         pytest.skip('one floor')
@@ -101,7 +100,7 @@ def test_a_path_over_two_floors_keeps_to_the_ground(planner: Planner, scene: Sce
 
 @pytest.mark.slow
 @pytest.mark.parametrize('planner', PLANNERS, ids=lambda planner: planner.value)
-def test_a_seed_repeats_its_path_and_another_has_its_own(planner: Planner, scene: Scene) -> None:
+def test_a_seed_repeats_its_path_and_another_has_its_own(planner, scene):
     first, again, other = (planned(planner, scene, seed)[1] for seed in (5, 5, 6))
     np.testing.assert_array_equal(first.states, again.states)
     assert first.states.shape != other.states.shape or not np.allclose(first.states, other.states)

@@ -8,7 +8,7 @@ from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.simulation.robot_path import Motion, make_path_along, sample_trajectory
 
 
-def test_every_recorded_pose_is_a_state_and_every_leg_drives_or_turns() -> None:
+def test_every_recorded_pose_is_a_state_and_every_leg_drives_or_turns():
     angle = np.linspace(0, 1.5 * np.pi, 40)
     points = np.column_stack([np.cos(angle), np.sin(angle), np.full(40, 0.2)])
     headings = np.angle(np.exp(1j * (angle + np.pi / 2)))  # wrapped, as recorded ones are
@@ -26,7 +26,7 @@ def test_every_recorded_pose_is_a_state_and_every_leg_drives_or_turns() -> None:
     assert counts.max() - counts.min() <= 3
 
 
-def test_discrete_actions_repeat_the_frames_of_a_recording_with_those_actions() -> None:
+def test_discrete_actions_repeat_the_frames_of_a_recording_with_those_actions():
     steps = np.concatenate([np.arange(0, 0.6, 0.03), np.full(10, 0.57)])
     headings = np.concatenate([np.zeros(20), np.radians(2.0) * np.arange(1, 11)])
     points = np.column_stack([steps, np.zeros(30), np.zeros(30)])
@@ -38,7 +38,7 @@ def test_discrete_actions_repeat_the_frames_of_a_recording_with_those_actions() 
     np.testing.assert_allclose(found, np.column_stack([points[:, :2], headings]), atol=1e-6)
 
 
-def test_a_robot_that_stands_for_a_while_just_goes_on() -> None:
+def test_a_robot_that_stands_for_a_while_just_goes_on():
     points = [[0, 0, 0], [0, 0, 0], [0.00001, 0, 0], [1, 0, 0]]
     path = make_path_along(points, np.zeros(4), segments=2)
     assert len(path.states) == 2
@@ -55,6 +55,6 @@ def test_a_robot_that_stands_for_a_while_just_goes_on() -> None:
         ([[0, 0, 0], [1, 0, 0]], [0, np.inf], 'infinite'),
     ],
 )
-def test_poses_that_are_no_path(points: object, headings: object, reported: str) -> None:
+def test_poses_that_are_no_path(points, headings, reported):
     with pytest.raises(SimulationError, match=reported):
         make_path_along(points, headings, segments=1)

@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,16 +17,16 @@ from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 
 @pytest.fixture(scope='module')
-def navigation() -> WalkableGrid:
+def navigation():
     return WalkableGrid.of_scene(room_scene(), radius_m=0.2, height_m=1.5)
 
 
 @pytest.fixture
-def path(navigation: WalkableGrid) -> RobotPath:
+def path(navigation):
     return plan_path(navigation, goals=4, seed=5)
 
 
-def test_goals_of_the_user_are_visited_in_order(navigation: WalkableGrid) -> None:
+def test_goals_of_the_user_are_visited_in_order(navigation):
     points = [(-2.0, -1.0), (2.0, 1.2), (2.2, -1.2)]
     path = plan_path(navigation, goals=9, seed=0, goal_points=points)
     ends = [path.states[np.flatnonzero(path.segments == s)[-1] + 1, :2] for s in (0, 1)]
@@ -37,7 +36,7 @@ def test_goals_of_the_user_are_visited_in_order(navigation: WalkableGrid) -> Non
 
 
 @pytest.mark.parametrize('name', ['baseline', 'velocity'])
-def test_frames_are_spaced_by_speed_over_rate_exactly(path: RobotPath, name: str) -> None:
+def test_frames_are_spaced_by_speed_over_rate_exactly(path, name):
     motion, rate = load_condition(name).make_motion(20.0), 20.0
     frames = sample_trajectory(path, motion, rate, CameraMount()).frames
     position = np.array([frame.base_pose.translation for frame in frames])
@@ -55,7 +54,7 @@ def test_frames_are_spaced_by_speed_over_rate_exactly(path: RobotPath, name: str
     assert turning.max() <= motion.angular_rad_s / rate + 1e-9
 
 
-def test_velocity_drives_the_same_line_in_half_the_time(path: RobotPath) -> None:
+def test_velocity_drives_the_same_line_in_half_the_time(path):
     slow, fast = (load_condition(name).make_motion(10.0) for name in ('baseline', 'velocity'))
     assert path.times_s(fast)[-1] == pytest.approx(path.times_s(slow)[-1] / 2)
     every = sample_trajectory(path, slow, 10.0, CameraMount()).frames
@@ -66,7 +65,7 @@ def test_velocity_drives_the_same_line_in_half_the_time(path: RobotPath) -> None
         assert one.segment_progress == pytest.approx(two.segment_progress)
 
 
-def test_the_camera_sits_at_its_height_and_looks_ahead(path: RobotPath) -> None:
+def test_the_camera_sits_at_its_height_and_looks_ahead(path):
     mount = CameraMount(height_m=1.2, pitch_rad=0.3)
     for frame in sample_trajectory(path, Motion(), 2.0, mount).frames:
         assert frame.camera_pose.translation[2] == pytest.approx(path.floor_height_m + 1.2)
@@ -76,7 +75,7 @@ def test_the_camera_sits_at_its_height_and_looks_ahead(path: RobotPath) -> None:
         assert (frame.camera_pose.rotation @ [1, 0, 0])[2] == pytest.approx(0.0)
 
 
-def test_segments_and_their_progress_only_grow(path: RobotPath) -> None:
+def test_segments_and_their_progress_only_grow(path):
     frames = sample_trajectory(path, Motion(), 10.0, CameraMount()).frames
     along = [frame.segment + frame.segment_progress for frame in frames]
     assert along == sorted(along)
@@ -84,7 +83,7 @@ def test_segments_and_their_progress_only_grow(path: RobotPath) -> None:
     assert along[-1] > 3.8
 
 
-def test_a_cut_path_is_the_first_part_of_the_whole(path: RobotPath) -> None:
+def test_a_cut_path_is_the_first_part_of_the_whole(path):
     short = path.crop(3.0, Motion())
     assert short.times_s(Motion())[-1] == pytest.approx(3.0)
     whole = sample_trajectory(path, Motion(), 5.0, CameraMount()).frames
@@ -95,7 +94,7 @@ def test_a_cut_path_is_the_first_part_of_the_whole(path: RobotPath) -> None:
     assert path.crop(1e6, Motion()) is path
 
 
-def test_json_gives_the_path_back(path: RobotPath, tmp_path: Path) -> None:
+def test_json_gives_the_path_back(path, tmp_path):
     file = tmp_path / 'path.json'
     file.write_text(json.dumps(path.to_json()))
     again = RobotPath.read(file)
@@ -104,7 +103,7 @@ def test_json_gives_the_path_back(path: RobotPath, tmp_path: Path) -> None:
     assert again.to_json() == path.to_json()
 
 
-def test_broken_files_are_named(tmp_path: Path) -> None:
+def test_broken_files_are_named(tmp_path):
     file = tmp_path / 'path.json'
     for text, message in (
         ('{', r'path\.json is not JSON'),
@@ -126,7 +125,7 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
             RobotPath.read(file)
 
 
-def test_discrete_actions_step_as_osma_bench_does(path: RobotPath) -> None:
+def test_discrete_actions_step_as_osma_bench_does(path):
     rate = 25.0
     for name, step_m, step_deg in (('compat_baseline', 0.03, 2.0), ('compat_velocity', 0.06, 4.0)):
         motion = load_condition(name).make_motion(rate)
@@ -142,7 +141,7 @@ def test_discrete_actions_step_as_osma_bench_does(path: RobotPath) -> None:
         assert (~full).sum() <= len(path.segments)
 
 
-def test_the_rate_does_not_change_discrete_steps(path: RobotPath) -> None:
+def test_the_rate_does_not_change_discrete_steps(path):
     compat = load_condition('compat_baseline')
     slow, fast = (
         sample_trajectory(path, compat.make_motion(rate), rate, CameraMount())
@@ -153,7 +152,7 @@ def test_the_rate_does_not_change_discrete_steps(path: RobotPath) -> None:
         np.testing.assert_allclose(one.base_pose.matrix, two.base_pose.matrix, atol=1e-6)
 
 
-def test_acceleration_makes_the_robot_slower_and_stop_at_corners(path: RobotPath) -> None:
+def test_acceleration_makes_the_robot_slower_and_stop_at_corners(path):
     gentle = Motion(linear_m_s2=0.5, angular_rad_s2=1.0)
     assert path.times_s(gentle)[-1] > path.times_s(Motion())[-1]
     trajectory = sample_trajectory(path, gentle, 20.0, CameraMount())
@@ -166,7 +165,7 @@ def test_acceleration_makes_the_robot_slower_and_stop_at_corners(path: RobotPath
     np.testing.assert_allclose(reached, path.states, atol=1e-9)
 
 
-def test_poses_between_frames_lie_on_the_path(path: RobotPath) -> None:
+def test_poses_between_frames_lie_on_the_path(path):
     fine = sample_trajectory(path, Motion(), 40.0, CameraMount())
     coarse = sample_trajectory(path, Motion(), 5.0, CameraMount())
     times = np.array([frame.time_s for frame in fine.frames[:100]])

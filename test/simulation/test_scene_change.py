@@ -8,13 +8,12 @@ from support.world.scenes import CAMERA, room_scene
 
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.scenes.changes import apply_changes
-from osmabench_ros.simulation.conditions import Condition, parse_condition
+from osmabench_ros.simulation.conditions import parse_condition
 from osmabench_ros.simulation.frame_source import ConditionedCamera, SimulatedFrames
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 from osmabench_ros.simulation.robot_path import (
     CameraMount,
     RobotPath,
-    Trajectory,
     sample_trajectory,
 )
 
@@ -27,16 +26,16 @@ PAINTED = [{'kind': 'recolor', 'object': 'box_6', 'color': 'purple'}]
 opened = partial(OpenGLSimulator, intrinsics=CAMERA)
 
 
-def condition(changes: list[dict], segments: list[float | None]) -> Condition:
+def condition(changes, segments):
     change = {'span': {'segments': segments}, 'changes': changes}
     return parse_condition('changing', {'scene_change': change}, 'changing.yaml')
 
 
-def along(given: Condition) -> Trajectory:
+def along(given):
     return sample_trajectory(PATH, given.make_motion(4.0), 4.0, CameraMount(1.0))
 
 
-def shown(given: Condition) -> tuple[SimulatedFrames, list]:
+def shown(given):
     scene = room_scene()
     source = SimulatedFrames(scene, opened(scene), given, along(given), 0, opened)
     return source, [source.frame(number).frame for number in range(len(source))]

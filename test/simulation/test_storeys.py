@@ -1,17 +1,15 @@
 """Paths in a house with a ramp between two floors, of known heights everywhere."""
 
 import json
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from support.world.geodesics import exact_distances_m
 from support.world.runs import small_config
 from support.world.scenes import LABELS, RAMP_RUN_M, STOREY_M, box_object, ramp_house, room_scene
 
 from osmabench_ros.errors import ConfigError, SimulationError
-from osmabench_ros.runs.config import MatrixConfig, parse_config
+from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
@@ -30,37 +28,37 @@ DOWNSTAIRS, UPSTAIRS = (2.0, 0.8), (8.5, 0.8)
 
 
 @pytest.fixture(scope='module')
-def house() -> Scene:
+def house():
     return ramp_house()
 
 
 @pytest.fixture(scope='module')
-def navigation(house: Scene) -> WalkableGrid:
+def navigation(house):
     return grid_of(house)
 
 
-def grid_of(scene: Scene, radius_m: float = 0.2, storey: int | None = None) -> WalkableGrid:
+def grid_of(scene, radius_m=0.2, storey=None):
     return WalkableGrid.of_scene(scene, radius_m=radius_m, height_m=1.5, storey=storey)
 
 
-def without(house: Scene, *names: str) -> Scene:
+def without(house, *names):
     kept = tuple(item for item in house.objects if item.name not in names)
     return Scene('test', 'cut', house.label_set, kept)
 
 
-def eyes(path: RobotPath) -> NDArray[np.float64]:
+def eyes(path):
     frames = sample_trajectory(path, Motion(), 20.0, CameraMount(height_m=EYE_M)).frames
     return np.array([frame.camera_pose.translation for frame in frames])
 
 
-def heights_m(x: float, y: float) -> tuple[float, float]:
+def heights_m(x, y):
     """Return the heights of both surfaces of the house at a place, the lower one first."""
     if y > 4.7:
         return 0.0, float(np.clip((x - 1) / RAMP_RUN_M, 0, 1)) * STOREY_M
     return 0.0, STOREY_M
 
 
-def off_m(points: NDArray[np.float64], above_m: float) -> NDArray[np.float64]:
+def off_m(points, above_m):
     """Return how far points are from a height above the nearer of the surfaces there."""
     grounds = np.array([heights_m(x, y) for x, y, _ in points.tolist()])
     # At the side of the ramp, where the ground has a step, a path is between both.
@@ -95,8 +93,8 @@ def test_speed_is_along_the_slope(navigation):
 
 @pytest.mark.slow
 def test_distances_over_two_floors_are_the_exact_ones_within_a_percent(
-    navigation: WalkableGrid,
-) -> None:
+    navigation,
+):
     points = navigation.draw_points(104, np.random.default_rng(7)).reshape(-1, 2, 3)
     # A place keeps the radius and a cell clear; two points are on the floor below the ramp's foot.
     exact = exact_distances_m(points, clearance_m=0.2 + 0.05)
@@ -148,7 +146,7 @@ def test_a_terrace_is_a_storey_if_a_ramp_leads_there(house, ramp, storeys):
     assert len(grid_of(without(house, *roofed)).storeys_m) == storeys
 
 
-def stair_house(count: int) -> Scene:
+def stair_house(count):
     """Return the house with stairs of so many steps, 0.28 m deep, instead of the ramp."""
     rise_m, end = STOREY_M / count, 1 + 0.28 * count
     steps = []
@@ -209,7 +207,7 @@ def test_surface_of_both_floors_is_visible_from_where_the_robot_gets_to(house, n
     assert len(found.choose_places(4)) == 4
 
 
-def configuration(**trajectory: Any) -> MatrixConfig:
+def configuration(**trajectory):
     base = {'goals': 3, 'max_frames': 5000, 'frame_rate_hz': 5.0}
     return parse_config(small_config(trajectory={**base, **trajectory}), 'test')
 
@@ -244,7 +242,7 @@ def test_a_recorded_trajectory_keeps_its_heights(house, tmp_path):
 class Mesh:
     """Answers as the worker of Habitat-Sim with a mesh of voxels of 5 cm, y up."""
 
-    def call(self, name: str, _timeout_s: float, **request: Any) -> Any:
+    def call(self, name, _timeout_s, **request):
         if name == 'walk':
             return {'height_m': 0.05, 'area_m2': 100.0}
         if name == 'snapped':

@@ -7,7 +7,6 @@ from osmabench_ros.base.configuration import config_path
 from osmabench_ros.runs.config import load_config
 from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.robot_path import CameraMount, Motion, plan_path, sample_trajectory
 from osmabench_ros.simulation.strategies import Lookouts, Strategy, order_tour, plan_with_strategy
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
@@ -18,17 +17,17 @@ HEIGHT_M = 1.2
 
 
 @pytest.fixture(scope='module')
-def scene() -> Scene:
+def scene():
     return divided_room()
 
 
 @pytest.fixture(scope='module')
-def navigation(scene: Scene) -> WalkableGrid:
+def navigation(scene):
     return WalkableGrid.of_scene(scene, radius_m=0.2, height_m=1.3)
 
 
 @pytest.fixture(scope='module')
-def lookouts(scene: Scene, navigation: WalkableGrid) -> Lookouts:
+def lookouts(scene, navigation):
     return Lookouts(scene, navigation, HEIGHT_M)
 
 
@@ -59,7 +58,7 @@ def test_places_stop_when_nothing_new_is_seen(lookouts):
 
 
 def test_coverage_sees_more_than_following_with_as_many_goals(scene, navigation, lookouts):
-    def share(strategy: Strategy) -> float:
+    def share(strategy):
         path = plan_with_strategy(
             strategy, scene, navigation, goals=2, seed=3, camera_height_m=HEIGHT_M
         )
@@ -95,7 +94,7 @@ def test_a_tour_visits_every_place_once_and_is_no_longer_than_as_given(navigatio
     start, *places = navigation.draw_points(6, rng)
     tour = order_tour(navigation, start, np.array(places))
 
-    def length(points: np.ndarray) -> float:
+    def length(points):
         return sum(navigation.distance_m(points[i], points[i + 1]) for i in range(len(points) - 1))
 
     np.testing.assert_array_equal(tour[0], start)

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -14,7 +12,7 @@ from osmabench_ros.simulation.views import CAPTION_PX, draw_conditions, write_vi
 
 
 @pytest.fixture(scope='module')
-def reference(tmp_path_factory: pytest.TempPathFactory) -> str:
+def reference(tmp_path_factory):
     folder = tmp_path_factory.mktemp('room')
     config = write_habitat_dataset(room_scene(), folder)
     # A setup as others write it does not say which lights are lamps.
@@ -24,7 +22,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.gl
-def test_a_sheet_has_a_row_a_condition_and_a_column_a_view(tmp_path: Path) -> None:
+def test_a_sheet_has_a_row_a_condition_and_a_column_a_view(tmp_path):
     moving = tmp_path / 'moving.yaml'
     moving.write_text(
         'moving_objects:\n'
@@ -52,20 +50,20 @@ def test_a_sheet_has_a_row_a_condition_and_a_column_a_view(tmp_path: Path) -> No
     assert steps == [0.0, 0.25, 0.5, 0.75]
 
 
-def test_an_image_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_an_image_that_cannot_be_written_is_named(tmp_path):
     with pytest.raises(SimulationError, match=r'a\.unknown'):
         write_views([('a', np.zeros((4, 40, 3), np.uint8))], tmp_path / 'a.unknown')
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_command_lists_every_condition() -> None:
+def test_the_command_lists_every_condition():
     for arguments in ([], ['list']):
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0
         assert all(name in result.output for name in list_conditions())
 
 
-def test_the_command_refuses_an_unknown_condition() -> None:
+def test_the_command_refuses_an_unknown_condition():
     result = CliRunner().invoke(app, ['preview', 'camra'])
     assert isinstance(result.exception, ConfigError)
     assert 'Did you mean "camera"?' in str(result.exception)
@@ -73,8 +71,8 @@ def test_the_command_refuses_an_unknown_condition() -> None:
 
 @pytest.mark.gl
 def test_the_preview_tells_which_lights_are_lamps_and_reads_a_condition_once(
-    reference: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    reference, tmp_path, monkeypatch
+):
     read: list[str] = []
     monkeypatch.setattr(
         'osmabench_ros.simulation.conditions.load_condition',

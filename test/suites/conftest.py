@@ -18,7 +18,6 @@ from osmabench_ros.semantics.scene_graph import (
     SceneNode,
     ScoredLabel,
 )
-from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.suite import SuiteContext
 
 LABELS = LabelSet.from_names('room', ['chair', 'floor', 'lamp', 'table'], structure=['floor'])
@@ -30,7 +29,7 @@ PLANES = {
 POINTS_PER_M2 = 400.0  # as ground truth has it by default
 
 
-def plane(name: str, seed: int) -> LabelledCloud:
+def plane(name, seed):
     instance, corner, size = PLANES[name]
     n = round(size[0] * size[1] * POINTS_PER_M2)
     offsets = np.random.default_rng(seed).random((n, 3)) * [*size, 0.0]
@@ -42,12 +41,12 @@ def plane(name: str, seed: int) -> LabelledCloud:
     )
 
 
-def joined(clouds: list[LabelledCloud]) -> LabelledCloud:
+def joined(clouds):
     parts = ('points', 'labels', 'instances', 'normals')
     return LabelledCloud(*(np.concatenate([getattr(c, part) for c in clouds]) for part in parts))
 
 
-def scene_graph() -> SceneGraph:
+def scene_graph():
     boxes = (
         (name, corner, np.add(corner, [*size, 0.02])) for name, (_, corner, size) in PLANES.items()
     )
@@ -62,19 +61,19 @@ def scene_graph() -> SceneGraph:
 
 
 @pytest.fixture(scope='session')
-def ground_truth() -> GroundTruth:
+def ground_truth():
     surface = joined([plane(name, seed) for seed, name in enumerate(PLANES)])
     return ground_truth_of(scene_graph(), surface, label_set=LABELS, fused=surface,
                            seen_instances=(1, 2, 3))  # fmt: skip
 
 
-def map_of(cloud: LabelledCloud) -> SemanticMap:
+def map_of(cloud):
     dense = DenseMap(cloud.points, labels=cloud.labels, instances=cloud.instances)
     return SemanticMap(MapHeader(Provenance('test')), scene_graph(), dense, LABELS)
 
 
 @pytest.fixture(scope='session')
-def perfect_map() -> SemanticMap:
+def perfect_map():
     """The same surfaces, sampled elsewhere."""
     return map_of(joined([plane(name, 10 + seed) for seed, name in enumerate(PLANES)]))
 
@@ -83,10 +82,10 @@ MapEdit = Callable[..., SemanticMap]
 
 
 @pytest.fixture
-def with_dense(perfect_map: SemanticMap) -> MapEdit:
+def with_dense(perfect_map):
     """Replace parts of the dense map."""
 
-    def edit(**parts: object) -> SemanticMap:
+    def edit(**parts):
         assert perfect_map.dense is not None
         return replace(perfect_map, dense=replace(perfect_map.dense, **parts))
 
@@ -94,5 +93,5 @@ def with_dense(perfect_map: SemanticMap) -> MapEdit:
 
 
 @pytest.fixture
-def context(ground_truth: GroundTruth, perfect_map: SemanticMap) -> SuiteContext:
+def context(ground_truth, perfect_map):
     return SuiteContext('room', perfect_map, ground_truth, device='cpu')

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.suites.instances import InstancesSuite
 from osmabench_ros.suites.map_geometry import MapGeometrySuite
 from osmabench_ros.suites.openlex3d import OpenLex3DSuite
 from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
 from osmabench_ros.suites.scene_graph import SceneGraphSuite
-from osmabench_ros.suites.suite import Suite, SuiteContext
+from osmabench_ros.suites.suite import Suite
 
 SUITES = {
     'segmentation': OsmaSegmentationSuite,
@@ -27,12 +26,12 @@ SUITES = {
 NOTHING = np.zeros((0, 3), np.float32)
 
 
-def of_nodes(semantic_map: SemanticMap, **changes: object) -> SemanticMap:
+def of_nodes(semantic_map, **changes):
     nodes = tuple(replace(node, **changes) for node in semantic_map.graph.nodes)
     return replace(semantic_map, graph=replace(semantic_map.graph, nodes=nodes))
 
 
-def of_points(semantic_map: SemanticMap, **changes: object) -> SemanticMap:
+def of_points(semantic_map, **changes):
     return replace(semantic_map, dense=replace(semantic_map.dense, **changes))
 
 
@@ -60,7 +59,7 @@ LACKING: dict[str, Callable[[SemanticMap], SemanticMap]] = {
 }
 
 
-def evaluate(suite: str, context: SuiteContext) -> dict[tuple[str, str, str], MetricRecord]:
+def evaluate(suite, context):
     made: Suite = SUITES[suite](options={})
     records = made.evaluate(context)
     found = {(item.mode, item.metric, item.class_name): item for item in records}
@@ -71,8 +70,8 @@ def evaluate(suite: str, context: SuiteContext) -> dict[tuple[str, str, str], Me
 @pytest.mark.parametrize('suite', SUITES)
 @pytest.mark.parametrize('lacking', LACKING)
 def test_a_map_without_a_part_has_the_same_figures_some_not_applicable(
-    suite: str, lacking: str, context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+    suite, lacking, context, perfect_map
+):
     full = evaluate(suite, context)
     bare = evaluate(suite, replace(context, semantic_map=LACKING[lacking](perfect_map)))
     overall = {key for key in full if not key[2]}
@@ -85,9 +84,7 @@ def test_a_map_without_a_part_has_the_same_figures_some_not_applicable(
 
 @pytest.mark.parametrize('suite', SUITES)
 @pytest.mark.parametrize('lacking', ['points', 'everything'])
-def test_what_is_not_there_is_never_zero(
-    suite: str, lacking: str, context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+def test_what_is_not_there_is_never_zero(suite, lacking, context, perfect_map):
     bare = replace(context, semantic_map=LACKING[lacking](perfect_map))
     found = evaluate(suite, bare).values()
     assert found

@@ -1,20 +1,14 @@
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.over_time import over_time_records
 from osmabench_ros.runs.evaluate.over_time import scores_at_time
 from osmabench_ros.suites.map_geometry import MapGeometrySuite
 from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
-from osmabench_ros.suites.suite import SuiteContext
 
 
-def test_scores_grow_with_the_map_and_early_quality_counts(
-    context: SuiteContext, with_dense: Callable[..., SemanticMap], tmp_path: Path
-) -> None:
+def test_scores_grow_with_the_map_and_early_quality_counts(context, with_dense, tmp_path):
     x = context.semantic_map.dense.points[:, 0]
     suites = [MapGeometrySuite(options={}), OsmaSegmentationSuite(options={})]
     here = replace(context, output_directory=tmp_path)
@@ -40,5 +34,5 @@ def test_scores_grow_with_the_map_and_early_quality_counts(
     assert moments[0].records[0].suite == 'map_geometry'
 
 
-def test_a_run_without_snapshots_has_nothing_to_tell() -> None:
+def test_a_run_without_snapshots_has_nothing_to_tell():
     assert over_time_records([]) == []

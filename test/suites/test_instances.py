@@ -1,24 +1,21 @@
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from osmabench_ros.maps.semantic_map import Membership, SemanticMap
-from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.maps.semantic_map import Membership
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
 from osmabench_ros.suites.instances import InstancesSuite
-from osmabench_ros.suites.suite import SuiteContext
 
 
-def evaluate(context: SuiteContext) -> dict[tuple[str, str], MetricRecord]:
+def evaluate(context):
     records = InstancesSuite(options={}).evaluate(context)
     found = {(item.metric, item.class_name): item for item in records}
     assert len(found) == len(records)
     return found
 
 
-def test_a_faultless_map_scores_one_and_the_floor_is_no_instance(context: SuiteContext) -> None:
+def test_a_faultless_map_scores_one_and_the_floor_is_no_instance(context):
     found = evaluate(context)
     for metric in (
         'ap25_coco',
@@ -36,9 +33,7 @@ def test_a_faultless_map_scores_one_and_the_floor_is_no_instance(context: SuiteC
     assert ('ap50_coco', 'floor') not in found
 
 
-def test_columns_say_the_protocol_and_whether_masks_are_ranked(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+def test_columns_say_the_protocol_and_whether_masks_are_ranked(context, perfect_map):
     nodes = tuple(
         replace(node, labels=(replace(node.labels[0], score=float('nan')),))
         for node in perfect_map.graph.nodes
@@ -53,9 +48,7 @@ def test_columns_say_the_protocol_and_whether_masks_are_ranked(
         assert (metric, '') not in rated
 
 
-def test_a_false_class_lowers_the_mean_of_coco(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+def test_a_false_class_lowers_the_mean_of_coco(context, perfect_map):
     dense = perfect_map.dense
     # A piece of the table is a lamp, which the scene does not have.
     corner = (dense.instances == 2) & (dense.points[:, 0] < 1.3)
@@ -72,9 +65,7 @@ def test_a_false_class_lowers_the_mean_of_coco(
     assert found['ap50_scannet', ''].value == 1.0
 
 
-def test_a_table_in_pieces_is_over_segmented(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+def test_a_table_in_pieces_is_over_segmented(context, perfect_map):
     dense = perfect_map.dense
     strips = 20 + np.floor(dense.points[:, 0] * 2).astype(np.int32)
     instances = np.where(dense.instances == 2, strips, dense.instances)
@@ -92,9 +83,7 @@ def test_a_table_in_pieces_is_over_segmented(
     assert found['count_error', 'table'].value == len(np.unique(strips)) - 1
 
 
-def test_one_mask_for_table_and_chair_is_under_segmented(
-    context: SuiteContext, with_dense: Callable[..., SemanticMap]
-) -> None:
+def test_one_mask_for_table_and_chair_is_under_segmented(context, with_dense):
     instances = context.semantic_map.dense.instances
     merged = with_dense(instances=np.where(instances == 3, 2, instances))
     found = evaluate(replace(context, semantic_map=merged))
@@ -102,9 +91,7 @@ def test_one_mask_for_table_and_chair_is_under_segmented(
     assert found['ap50_coco', 'chair'].value == 0.0
 
 
-def test_overlapping_masks_come_from_the_membership(
-    context: SuiteContext, with_dense: Callable[..., SemanticMap]
-) -> None:
+def test_overlapping_masks_come_from_the_membership(context, with_dense):
     instances = context.semantic_map.dense.instances
     parts = [np.flatnonzero(instances == i) for i in (2, 3)]
     both = [parts[0], np.concatenate(parts)]
@@ -120,9 +107,7 @@ def test_overlapping_masks_come_from_the_membership(
     assert found['ap50_coco', 'chair'].value == 0.0
 
 
-def test_masks_of_a_method_that_names_nothing_are_scored_without_classes(
-    context: SuiteContext, with_dense: Callable[..., SemanticMap]
-) -> None:
+def test_masks_of_a_method_that_names_nothing_are_scored_without_classes(context, with_dense):
     silent = replace(with_dense(labels=None), graph=SceneGraph(), label_set=None)
     found = evaluate(replace(context, semantic_map=silent))
     assert found['class_agnostic_ap50_coco', ''].value == 1.0
@@ -132,8 +117,8 @@ def test_masks_of_a_method_that_names_nothing_are_scored_without_classes(
 
 
 def test_masks_without_nodes_take_the_class_of_most_of_their_points(
-    context: SuiteContext, perfect_map: SemanticMap, with_dense: Callable[..., SemanticMap]
-) -> None:
+    context, perfect_map, with_dense
+):
     labels, instances = perfect_map.dense.labels.copy(), perfect_map.dense.instances
     chair = np.flatnonzero(instances == 3)
     labels[chair[: len(chair) // 3]] = 4
@@ -145,13 +130,13 @@ def test_masks_without_nodes_take_the_class_of_most_of_their_points(
 
 
 def test_nodes_known_by_features_alone_take_the_names_that_text_gives_them(
-    context: SuiteContext, perfect_map: SemanticMap, with_dense: Callable[..., SemanticMap]
-) -> None:
+    context, perfect_map, with_dense
+):
     nodes = tuple(SceneNode(i) for i in (1, 2, 3))
     unnamed = replace(with_dense(labels=None), graph=SceneGraph(nodes), label_set=None)
     asked = []
 
-    def labeller(semantic_map: SemanticMap, names: Sequence[str]) -> dict:
+    def labeller(semantic_map, names):
         asked.append((semantic_map, list(names)))
         return {2: [(names.index('table'), 0.9)], 3: [(names.index('chair'), 0.8)]}
 
@@ -164,7 +149,7 @@ def test_nodes_known_by_features_alone_take_the_names_that_text_gives_them(
 
 
 @pytest.mark.parametrize('hidden', ['no instance', 'hardly seen'])
-def test_void_surface_is_neither_right_nor_wrong(context: SuiteContext, hidden: str) -> None:
+def test_void_surface_is_neither_right_nor_wrong(context, hidden):
     truth, whole = context.ground_truth, evaluate(context)
     if hidden == 'no instance':
         instances = np.where(truth.surface.instances == 3, 0, truth.surface.instances)
@@ -179,9 +164,7 @@ def test_void_surface_is_neither_right_nor_wrong(context: SuiteContext, hidden: 
     assert found['background_masks', ''].value == 2.0
 
 
-def test_the_part_of_a_mask_that_lies_on_void_changes_no_iou(
-    context: SuiteContext, with_dense: Callable[..., SemanticMap]
-) -> None:
+def test_the_part_of_a_mask_that_lies_on_void_changes_no_iou(context, with_dense):
     instances = context.semantic_map.dense.instances
     merged = with_dense(instances=np.where(instances == 3, 2, instances))
     truth = replace(context.ground_truth, seen_instances=(1, 2))
@@ -191,9 +174,7 @@ def test_the_part_of_a_mask_that_lies_on_void_changes_no_iou(
     assert evaluate(void)['class_agnostic_pq', ''].value > 0.9
 
 
-def with_mask_at(
-    context: SuiteContext, where: np.ndarray, *, membership: bool = False
-) -> SuiteContext:
+def with_mask_at(context, where, *, membership=False):
     """Add a mask of nine points around a place to the faultless map."""
     full = context.semantic_map
     more = (where + np.random.default_rng(5).random((9, 3)) * 0.02).astype(np.float32)
@@ -215,9 +196,7 @@ def with_mask_at(
 
 
 @pytest.mark.parametrize('membership', [False, True])
-def test_a_mask_in_the_air_is_wrong_and_one_on_unseen_surface_is_not(
-    context: SuiteContext, membership: bool
-) -> None:
+def test_a_mask_in_the_air_is_wrong_and_one_on_unseen_surface_is_not(context, membership):
     place = np.array([2.0, 0.5, 1.9])
     made_up = with_mask_at(context, place, membership=membership)
     found = evaluate(made_up)
@@ -233,9 +212,7 @@ def test_a_mask_in_the_air_is_wrong_and_one_on_unseen_surface_is_not(
 
 
 @pytest.mark.parametrize('membership', [False, True])
-def test_an_object_on_the_floor_is_made_up_and_a_floor_is_not(
-    context: SuiteContext, membership: bool
-) -> None:
+def test_an_object_on_the_floor_is_made_up_and_a_floor_is_not(context, membership):
     floor = context.ground_truth.surface
     place = floor.points[floor.instances == 1].mean(axis=0)
     junk = with_mask_at(context, place, membership=membership)

@@ -1,26 +1,22 @@
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
-from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.maps.semantic_map import FeatureSpace
 from osmabench_ros.semantics.scene_graph import SceneGraph
-from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.map_geometry import MapGeometrySuite
 from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
-from osmabench_ros.suites.suite import SuiteContext
 
 
-def evaluate(context: SuiteContext, **options: object) -> dict[tuple[str, str], MetricRecord]:
+def evaluate(context, **options):
     records = MapGeometrySuite(options=options).evaluate(context)
     found = {(item.metric, item.class_name): item for item in records}
     assert len(found) == len(records)
     return found
 
 
-def test_a_faultless_map_covers_everything(context: SuiteContext) -> None:
+def test_a_faultless_map_covers_everything(context):
     found = evaluate(context)
     assert found['coverage', ''].value == 1.0
     # The map's points lie on the surface; the spacing of samples is not an error.
@@ -33,9 +29,7 @@ def test_a_faultless_map_covers_everything(context: SuiteContext) -> None:
     assert found['f_score_0.1m', ''].higher_is_better
 
 
-def test_a_missing_table_shows_in_its_class_and_in_the_missed_volume(
-    context: SuiteContext, with_dense: Callable[..., SemanticMap]
-) -> None:
+def test_a_missing_table_shows_in_its_class_and_in_the_missed_volume(context, with_dense):
     labels = context.semantic_map.dense.labels
     table = labels == context.ground_truth.label_set.id_of('table')
     found = evaluate(replace(context, semantic_map=with_dense(valid=~table)))
@@ -46,9 +40,7 @@ def test_a_missing_table_shows_in_its_class_and_in_the_missed_volume(
     assert not found['accuracy_m', 'table'].applicable
 
 
-def test_classes_and_rooms_have_the_figures_of_the_whole(
-    context: SuiteContext, with_dense: Callable[..., SemanticMap]
-) -> None:
+def test_classes_and_rooms_have_the_figures_of_the_whole(context, with_dense):
     floor = context.ground_truth.label_set.id_of('floor')
     points = context.semantic_map.dense.points.copy()
     labels = context.semantic_map.dense.labels
@@ -78,8 +70,8 @@ def test_classes_and_rooms_have_the_figures_of_the_whole(
 
 
 def test_figures_of_classes_that_a_map_without_labels_cannot_have_are_not_applicable(
-    context: SuiteContext, with_dense: Callable[..., SemanticMap]
-) -> None:
+    context, with_dense
+):
     bare = with_dense(labels=None, instances=None)
     found = evaluate(replace(context, semantic_map=replace(bare, graph=SceneGraph())))
     assert found['coverage', 'table'].value == 1.0
@@ -88,9 +80,7 @@ def test_figures_of_classes_that_a_map_without_labels_cannot_have_are_not_applic
         assert found[metric, 'room kitchen'].applicable
 
 
-def test_completing_what_was_not_seen_is_no_error_but_inventing_is(
-    context: SuiteContext, ground_truth: GroundTruth
-) -> None:
+def test_completing_what_was_not_seen_is_no_error_but_inventing_is(context, ground_truth):
     table = ground_truth.surface.labels == ground_truth.label_set.id_of('table')
     unseen = replace(
         ground_truth,
@@ -105,16 +95,14 @@ def test_completing_what_was_not_seen_is_no_error_but_inventing_is(
     assert found['hallucinated_volume_m3', ''].value == pytest.approx(0.2, rel=0.15)
 
 
-def test_copies_of_right_points_that_hide_wrong_ones_have_a_remark(
-    context: SuiteContext, with_dense: Callable[..., SemanticMap]
-) -> None:
+def test_copies_of_right_points_that_hide_wrong_ones_have_a_remark(context, with_dense):
     rng = np.random.default_rng(0)
     points = context.semantic_map.dense.points.copy()
     wrong = rng.random(len(points)) < 0.1
     points[wrong] += rng.normal(0, 0.2, (int(wrong.sum()), 3)).astype(np.float32)
     right = np.flatnonzero(~wrong)[::2]
 
-    def remarks(rows: np.ndarray) -> list[str]:
+    def remarks(rows):
         parts = {'labels': None, 'instances': None, 'points': points[rows]}
         case = replace(context, semantic_map=with_dense(**parts), remarks=[])
         evaluate(case, normal_samples=0)
@@ -127,8 +115,8 @@ def test_copies_of_right_points_that_hide_wrong_ones_have_a_remark(
 
 
 def test_a_map_without_points_is_not_applicable_and_an_empty_one_covers_nothing(
-    context: SuiteContext, perfect_map: SemanticMap, with_dense: Callable[..., SemanticMap]
-) -> None:
+    context, perfect_map, with_dense
+):
     bare = evaluate(replace(context, semantic_map=replace(perfect_map, dense=None)))
     assert not any(item.applicable for item in bare.values())
     empty = np.zeros(0, np.int32)
@@ -140,12 +128,10 @@ def test_a_map_without_points_is_not_applicable_and_an_empty_one_covers_nothing(
     assert not found['chamfer_m', ''].applicable
 
 
-def test_a_labeller_is_asked_once_for_all_suites_that_need_classes(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+def test_a_labeller_is_asked_once_for_all_suites_that_need_classes(context, perfect_map):
     asked = []
 
-    def labeller(semantic_map: SemanticMap, names: Sequence[str]) -> np.ndarray:
+    def labeller(semantic_map, names):
         asked.append(list(names))
         return np.full(len(semantic_map.dense.points), names.index('floor'))
 

@@ -15,7 +15,7 @@ SHIFT = Similarity(Pose(Rotation.from_euler('z', 10, degrees=True).as_matrix(), 
 
 
 @pytest.fixture
-def path() -> StampedTrajectory:
+def path():
     places = [(0.0, 0.0, 1.0), (1.0, 0.0, 1.0), (1.0, 2.0, 1.0), (0.0, 2.0, 1.5)]
     return StampedTrajectory.from_poses(
         (second * 10**9, Pose(np.eye(3), place)) for second, place in enumerate(places)

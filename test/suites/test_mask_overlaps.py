@@ -1,19 +1,15 @@
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from support.sizes import few
 
-from osmabench_ros.maps.semantic_map import Membership, SemanticMap
-from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.maps.semantic_map import Membership
 from osmabench_ros.suites.things import overlaps_mask_by_mask
 
 
 @pytest.mark.parametrize('overlapping', few([True, False], True))
-def test_a_mask_takes_all_surface_near_its_own_points(
-    context: SuiteContext, with_dense: Callable[..., SemanticMap], overlapping: bool
-) -> None:
+def test_a_mask_takes_all_surface_near_its_own_points(context, with_dense, overlapping):
     dense, rng = context.semantic_map.dense, np.random.default_rng(0)
     instances = rng.integers(0, 5, len(dense.points)).astype(np.int32)
     valid = rng.random(len(instances)) < 0.8
@@ -43,9 +39,7 @@ def test_a_mask_takes_all_surface_near_its_own_points(
             assert found.shared[place, column] == (near & (surface.instances == true)).sum()
 
 
-def test_masks_that_lie_nowhere_near_cover_nothing(
-    context: SuiteContext, with_dense: Callable[..., SemanticMap]
-) -> None:
+def test_masks_that_lie_nowhere_near_cover_nothing(context, with_dense):
     away = with_dense(points=context.semantic_map.dense.points + np.float32(50))
     found = overlaps_mask_by_mask(replace(context, semantic_map=away), 0.04)
     assert found.predicted_sizes.tolist() == [0, 0, 0]

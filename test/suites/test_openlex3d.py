@@ -1,31 +1,25 @@
 import json
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from osmabench_ros.errors import MetricError
-from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
-from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.maps.semantic_map import FeatureSpace
 from osmabench_ros.metrics.tiers import TieredObject, tiers_by_id, write_tiers
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.suites.openlex3d import OpenLex3DSuite
-from osmabench_ros.suites.suite import SuiteContext
 
 WORDS = ('chair', 'desk', 'floor', 'seat', 'stool', 'table')
 DIMENSION = 8
 
 
-def encode(space: FeatureSpace, prompts: Sequence[str]) -> np.ndarray:
+def encode(space, prompts):
     """Every word has its own axis, so that a feature is like exactly the word it stands for."""
     return np.eye(DIMENSION, dtype=np.float32)[[WORDS.index(word) for word in prompts]]
 
 
-def with_features(
-    context: SuiteContext, perfect_map: SemanticMap, words: dict[int, str]
-) -> SuiteContext:
+def with_features(context, perfect_map, words):
     vectors = np.stack([encode(None, each.split('+')).sum(axis=0) for each in words.values()])  # type: ignore[arg-type]
     space = FeatureSpace('clip', vectors + 0.01, 'ViT-H-14')
     row = {node_id: i for i, node_id in enumerate(words)}
@@ -39,7 +33,7 @@ def with_features(
 
 
 @pytest.fixture
-def tiers(tmp_path: Path) -> Path:
+def tiers(tmp_path):
     objects = [
         TieredObject(1, ('floor',)),
         TieredObject(2, ('table', 'desk'), (), ('stool',), (3,)),
@@ -50,16 +44,14 @@ def tiers(tmp_path: Path) -> Path:
     return path
 
 
-def evaluate(context: SuiteContext, **options: object) -> dict[tuple[str, str], MetricRecord]:
+def evaluate(context, **options):
     records = OpenLex3DSuite(options=options).evaluate(context)
     found = {(item.mode, item.metric): item for item in records}
     assert len(found) == len(records)
     return found
 
 
-def test_right_words_score_one(
-    context: SuiteContext, perfect_map: SemanticMap, tiers: Path
-) -> None:
+def test_right_words_score_one(context, perfect_map, tiers):
     words = {1: 'floor', 2: 'table+desk', 3: 'chair+seat'}
     found = evaluate(with_features(context, perfect_map, words), tiers=tiers, max_distance_m=0.1)
     for mode in ('compat', 'strict'):
@@ -71,9 +63,7 @@ def test_right_words_score_one(
     assert not found['strict', 'top1_incorrect'].higher_is_better
 
 
-def test_every_label_asks_for_all_objects_that_bear_it(
-    context: SuiteContext, perfect_map: SemanticMap, tmp_path: Path
-) -> None:
+def test_every_label_asks_for_all_objects_that_bear_it(context, perfect_map, tmp_path):
     objects = [TieredObject(2, ('table', 'desk')), TieredObject(3, ('desk',))]
     write_tiers(tiers_by_id(objects), tmp_path / 'tiers.json')
     named = with_features(context, perfect_map, {1: 'floor', 2: 'table+desk', 3: 'desk'})
@@ -84,9 +74,7 @@ def test_every_label_asks_for_all_objects_that_bear_it(
     assert found['strict', 'ap50'].value == 1.0
 
 
-def test_queries_come_from_a_mapping_file_or_a_level(
-    context: SuiteContext, perfect_map: SemanticMap, tmp_path: Path
-) -> None:
+def test_queries_come_from_a_mapping_file_or_a_level(context, perfect_map, tmp_path):
     objects = [TieredObject(2, ('table',), ('seat',)), TieredObject(3, ('chair',))]
     write_tiers(tiers_by_id(objects), tmp_path / 'tiers.json')
     mapping = tmp_path / 'gt_categories_query_to_object_mapping_l0.json'
@@ -100,7 +88,7 @@ def test_queries_come_from_a_mapping_file_or_a_level(
     assert found['compat', 'ap50'].value < 1.0
     asked: list[str] = []
 
-    def recorded(space: FeatureSpace, prompts: Sequence[str]) -> np.ndarray:
+    def recorded(space, prompts):
         asked.extend(prompts)
         return encode(space, ['table' for _ in prompts])
 
@@ -109,8 +97,8 @@ def test_queries_come_from_a_mapping_file_or_a_level(
 
 
 def test_prompts_of_a_data_set_are_harder_than_the_words_of_a_scene(
-    context: SuiteContext, perfect_map: SemanticMap, tmp_path: Path
-) -> None:
+    context, perfect_map, tmp_path
+):
     write_tiers(
         tiers_by_id([TieredObject(2, ('table',)), TieredObject(3, ('chair',))]),
         tmp_path / 'tiers.json',
@@ -129,9 +117,7 @@ def test_prompts_of_a_data_set_are_harder_than_the_words_of_a_scene(
         assert many[mode, 'set_ranking'].value < few[mode, 'set_ranking'].value
 
 
-def test_masks_are_moved_one_by_one_unless_asked_for_together(
-    context: SuiteContext, perfect_map: SemanticMap, tiers: Path
-) -> None:
+def test_masks_are_moved_one_by_one_unless_asked_for_together(context, perfect_map, tiers):
     dense = perfect_map.dense
     # Every point of the table stands a second time in a mask of its own, a millimetre beside.
     table = dense.instances == 2
@@ -148,9 +134,7 @@ def test_masks_are_moved_one_by_one_unless_asked_for_together(
     assert apart['strict', 'ap50'].value == together['strict', 'ap50'].value
 
 
-def test_look_alikes_clutter_and_wrong_words_are_told_apart(
-    context: SuiteContext, perfect_map: SemanticMap, tiers: Path
-) -> None:
+def test_look_alikes_clutter_and_wrong_words_are_told_apart(context, perfect_map, tiers):
     named = with_features(context, perfect_map, {1: 'floor', 2: 'seat', 3: 'stool'})
     found = evaluate(named, tiers=tiers, max_distance_m=0.1, top_n=(1,))
     assert found['strict', 'top1_clutter'].value == pytest.approx(0.5, abs=0.02)
@@ -159,9 +143,7 @@ def test_look_alikes_clutter_and_wrong_words_are_told_apart(
     assert found['strict', 'inverse_rank'].value < 1.0
 
 
-def test_a_map_without_features_or_encoder_is_not_applicable(
-    context: SuiteContext, perfect_map: SemanticMap, tiers: Path
-) -> None:
+def test_a_map_without_features_or_encoder_is_not_applicable(context, perfect_map, tiers):
     named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
     for bare in (context, replace(named, text_encoder=None)):
         found = evaluate(bare, tiers=tiers)
@@ -169,9 +151,7 @@ def test_a_map_without_features_or_encoder_is_not_applicable(
         assert not any(item.applicable for item in found.values())
 
 
-def test_features_that_do_not_exist_are_named(
-    context: SuiteContext, perfect_map: SemanticMap, tiers: Path
-) -> None:
+def test_features_that_do_not_exist_are_named(context, perfect_map, tiers):
     named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
     broken = replace(named.semantic_map, feature_spaces={})
     with pytest.raises(MetricError, match='no feature space "clip"'):
@@ -183,8 +163,8 @@ def test_features_that_do_not_exist_are_named(
 
 
 def test_figures_that_are_not_applicable_are_the_same_as_those_that_are(
-    context: SuiteContext, perfect_map: SemanticMap, tiers: Path
-) -> None:
+    context, perfect_map, tiers
+):
     named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
     full, bare = evaluate(named, tiers=tiers), evaluate(context, tiers=tiers)
     assert full.keys() - bare.keys() == {('', 'machine_made_labels'), ('', 'prompts')}
@@ -200,9 +180,7 @@ def test_figures_that_are_not_applicable_are_the_same_as_those_that_are(
     assert found['strict', 'top1_synonym'].applicable
 
 
-def test_a_feature_of_zeros_is_no_word_in_strict_mode(
-    context: SuiteContext, perfect_map: SemanticMap, tiers: Path
-) -> None:
+def test_a_feature_of_zeros_is_no_word_in_strict_mode(context, perfect_map, tiers):
     named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
     space = named.semantic_map.feature_spaces['clip']
     vectors = space.vectors.copy()
@@ -213,9 +191,7 @@ def test_a_feature_of_zeros_is_no_word_in_strict_mode(
     assert found['compat', 'top1_missing'].value == pytest.approx(0.0, abs=0.02)
 
 
-def test_labels_made_by_machine_are_said_to_be(
-    context: SuiteContext, perfect_map: SemanticMap, tiers: Path, tmp_path: Path
-) -> None:
+def test_labels_made_by_machine_are_said_to_be(context, perfect_map, tiers, tmp_path):
     named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
     assert evaluate(named, tiers=tiers)['', 'machine_made_labels'].value == 0.0
     data = json.loads(tiers.read_text())
@@ -226,9 +202,7 @@ def test_labels_made_by_machine_are_said_to_be(
     assert (record.value, record.n, record.higher_is_better) == (1.0, 2, False)
 
 
-def test_a_scene_without_words_is_not_applicable(
-    context: SuiteContext, perfect_map: SemanticMap, tmp_path: Path
-) -> None:
+def test_a_scene_without_words_is_not_applicable(context, perfect_map, tmp_path):
     named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
     write_tiers(tiers_by_id([]), tmp_path / 'none.json')
     found = evaluate(named, tiers=tmp_path / 'none.json')

@@ -17,7 +17,6 @@ from support.upstream_tiles import (
     true_surface,
 )
 
-from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.openlex3d import OpenLex3DSuite
 from osmabench_ros.suites.suite import SuiteContext
 
@@ -27,7 +26,7 @@ OURS = {
 }  # fmt: skip
 
 
-def metric_name(theirs: str) -> str:
+def metric_name(theirs):
     """Return the suite's name of a metric of the published code."""
     if theirs.startswith('top'):
         head, _, category = theirs.partition('_')
@@ -36,7 +35,7 @@ def metric_name(theirs: str) -> str:
 
 
 @pytest.mark.parametrize('alignment', ALIGNMENTS)
-def test_compat_equals_the_published_code(alignment: str, ground_truth: GroundTruth) -> None:
+def test_compat_equals_the_published_code(alignment, ground_truth):
     truth = true_surface()
     context = SuiteContext(
         'tiles',

@@ -15,7 +15,7 @@ CUP = next(number for number, box in enumerate(ROOM, start=1) if box.label == 'c
 
 
 @pytest.fixture(scope='module')
-def context() -> SuiteContext:
+def context():
     """The map of an oracle, and a truth that holds the cup for too small to be resolved."""
     frames = box_room.frames()
     mapper = OracleMapper(label_set=box_room.LABELS, seed=0, options={})
@@ -29,14 +29,14 @@ def context() -> SuiteContext:
     return SuiteContext('boxes', mapper.semantic_map(final=True), truth, device='cpu')
 
 
-def scores(suite: InstancesSuite | SceneGraphSuite, context: SuiteContext) -> dict[str, float]:
+def scores(suite, context):
     records: list[MetricRecord] = suite.evaluate(context)
     return {item.metric: item.value for item in records if not item.class_name}
 
 
 def test_an_oracle_that_sees_more_than_the_truth_resolves_is_faultless(
-    context: SuiteContext,
-) -> None:
+    context,
+):
     assert CUP in {node.id for node in context.semantic_map.graph.of_kind(NodeKind.OBJECT)}
     graph = scores(SceneGraphSuite(options={}), context)
     assert (graph['node_precision'], graph['node_recall'], graph['label_accuracy']) == (1, 1, 1)

@@ -1,29 +1,26 @@
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from osmabench_ros.errors import ConfigError, MetricError
-from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
+from osmabench_ros.maps.semantic_map import FeatureSpace
 from osmabench_ros.metrics.confusion import read_confusions
-from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.segmentation import score_scenes
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
 from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite, SegmentationOptions
-from osmabench_ros.suites.suite import SuiteContext, make_suite
+from osmabench_ros.suites.suite import make_suite
 
 
-def evaluate(context: SuiteContext, **options: object) -> dict[tuple[str, str, str], MetricRecord]:
+def evaluate(context, **options):
     records = OsmaSegmentationSuite(options=options).evaluate(context)
     found = {(item.mode, item.metric, item.class_name): item for item in records}
     assert len(found) == len(records)
     return found
 
 
-def test_a_faultless_map_scores_one(context: SuiteContext) -> None:
+def test_a_faultless_map_scores_one(context):
     found = evaluate(context)
     for mode in ('compat', 'strict'):
         assert found[mode, 'macc', ''].value == pytest.approx(1.0, abs=2e-3)
@@ -34,7 +31,7 @@ def test_a_faultless_map_scores_one(context: SuiteContext) -> None:
         assert not record.higher_is_better
 
 
-def test_macc_has_an_interval_over_objects_that_is_named_so(context: SuiteContext) -> None:
+def test_macc_has_an_interval_over_objects_that_is_named_so(context):
     found = evaluate(context)
     record = found['strict', 'macc_over_objects', '']
     assert record.value == pytest.approx(found['strict', 'macc', ''].value)
@@ -46,8 +43,8 @@ def test_macc_has_an_interval_over_objects_that_is_named_so(context: SuiteContex
 
 
 def test_an_unmapped_table_costs_strict_its_class_and_compat_nothing_it_should(
-    context: SuiteContext, with_dense: Callable[..., SemanticMap]
-) -> None:
+    context, with_dense
+):
     dense = context.semantic_map.dense
     assert dense is not None
     assert dense.labels is not None
@@ -62,9 +59,7 @@ def test_an_unmapped_table_costs_strict_its_class_and_compat_nothing_it_should(
     assert found['compat', 'iou', 'floor'].value < found['strict', 'iou', 'floor'].value
 
 
-def test_invented_surface_costs_strict_and_not_compat(
-    context: SuiteContext, with_dense: Callable[..., SemanticMap]
-) -> None:
+def test_invented_surface_costs_strict_and_not_compat(context, with_dense):
     dense = context.semantic_map.dense
     assert dense is not None
     assert dense.labels is not None
@@ -81,7 +76,7 @@ def test_invented_surface_costs_strict_and_not_compat(
     assert found['strict', 'hallucinated', ''].value == 0.5
 
 
-def test_confusions_are_kept_as_published_ones(context: SuiteContext, tmp_path: Path) -> None:
+def test_confusions_are_kept_as_published_ones(context, tmp_path):
     found = evaluate(replace(context, output_directory=tmp_path))
     for mode in ('compat', 'strict'):
         matrices = read_confusions(tmp_path / f'confusion_{mode}.npz')
@@ -90,9 +85,7 @@ def test_confusions_are_kept_as_published_ones(context: SuiteContext, tmp_path: 
         assert row.macc == pytest.approx(found[mode, 'macc', ''].value)
 
 
-def test_maps_without_labels_or_points_are_not_applicable_not_zero(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+def test_maps_without_labels_or_points_are_not_applicable_not_zero(context, perfect_map):
     for bare in (
         replace(perfect_map, dense=None),
         replace(perfect_map, dense=replace(perfect_map.dense, labels=None), graph=SceneGraph()),
@@ -102,9 +95,7 @@ def test_maps_without_labels_or_points_are_not_applicable_not_zero(
         assert all(not item.applicable and item.value is None for item in found.values())
 
 
-def test_an_empty_map_misses_everything(
-    context: SuiteContext, with_dense: Callable[..., SemanticMap]
-) -> None:
+def test_an_empty_map_misses_everything(context, with_dense):
     empty = np.zeros(0, np.int32)
     nothing = with_dense(points=np.zeros((0, 3), np.float32), labels=empty, instances=empty)
     found = evaluate(replace(context, semantic_map=nothing))
@@ -114,9 +105,7 @@ def test_an_empty_map_misses_everything(
     assert not found['strict', 'hallucinated', ''].applicable
 
 
-def test_another_label_set_is_translated_by_name(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+def test_another_label_set_is_translated_by_name(context, perfect_map):
     other = LabelSet.from_names('wide', ['aquarium', 'Chair', 'FLOOR', 'zebra'], first_id=50)
     dense = perfect_map.dense
     assert dense is not None
@@ -133,8 +122,8 @@ def test_another_label_set_is_translated_by_name(
 
 
 def test_points_without_labels_take_those_of_their_nodes_and_ranks_give_top_k(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+    context, perfect_map
+):
     wrong_first = (ScoredLabel('lamp'), ScoredLabel('table'))
     nodes = (
         SceneNode(1, labels=(ScoredLabel('floor'),)),
@@ -155,12 +144,10 @@ def test_points_without_labels_take_those_of_their_nodes_and_ranks_give_top_k(
     assert found['strict', 'top2_accuracy', ''].value == pytest.approx(1.0, abs=2e-3)
 
 
-def test_a_labeller_names_feature_maps_from_the_vocabulary_of_the_mode(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+def test_a_labeller_names_feature_maps_from_the_vocabulary_of_the_mode(context, perfect_map):
     asked = []
 
-    def labeller(semantic_map: SemanticMap, names: list[str]) -> np.ndarray:
+    def labeller(semantic_map, names):
         asked.append(list(names))
         assert semantic_map.dense is not None
         return np.full(len(semantic_map.dense.points), names.index('floor'))
@@ -186,18 +173,18 @@ def test_a_labeller_names_feature_maps_from_the_vocabulary_of_the_mode(
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(
-    context: SuiteContext,
-    with_dense: Callable[..., SemanticMap],
-    parts: dict[str, object],
-    message: str,
-) -> None:
+    context,
+    with_dense,
+    parts,
+    message,
+):
     with pytest.raises(MetricError, match=message):
         evaluate(replace(context, semantic_map=with_dense(**parts)))
 
 
 def test_labels_unknown_to_the_label_set_and_nan_points_are_refused(
-    context: SuiteContext, perfect_map: SemanticMap, with_dense: Callable[..., SemanticMap]
-) -> None:
+    context, perfect_map, with_dense
+):
     dense = perfect_map.dense
     assert dense is not None
     labels = np.full(len(dense.points), 4711, np.int32)
@@ -214,14 +201,14 @@ def test_labels_unknown_to_the_label_set_and_nan_points_are_refused(
     assert found['strict', 'unlabelled', ''].value == 1.0
 
 
-def test_options_are_checked() -> None:
+def test_options_are_checked():
     with pytest.raises(ConfigError, match='Did you mean "max_distance_m"'):
         OsmaSegmentationSuite(options={'max_distance': 1})
     with pytest.raises(ConfigError, match='max_distance_m: Input should be greater than 0'):
         OsmaSegmentationSuite(options={'max_distance_m': -1})
 
 
-def test_suites_are_found_by_name() -> None:
+def test_suites_are_found_by_name():
     assert make_suite('osma_segmentation', {'max_distance_m': 0.2}).name == 'osma_segmentation'
     assert SegmentationOptions.model_validate({'gate_m': 0.2}).max_distance_m == 0.2
     with pytest.raises(ConfigError, match='Did you mean "map_geometry"'):
@@ -230,11 +217,11 @@ def test_suites_are_found_by_name() -> None:
 
 @pytest.mark.parametrize('vocabulary', ['scene', 'global'])
 def test_a_wrong_name_from_outside_the_scene_costs_accuracy_in_strict_mode_alone(
-    context: SuiteContext, perfect_map: SemanticMap, vocabulary: str
-) -> None:
+    context, perfect_map, vocabulary
+):
     """A text encoder that takes everything for a lamp, of which the scene has none."""
 
-    def labeller(semantic_map: SemanticMap, names: list[str]) -> np.ndarray:
+    def labeller(semantic_map, names):
         best = 'lamp' if 'lamp' in names else 'floor'
         return np.full(len(semantic_map.dense.points), names.index(best))
 

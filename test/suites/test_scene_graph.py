@@ -1,11 +1,8 @@
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.semantics.scene_graph import (
     NodeKind,
     SceneEdge,
@@ -15,23 +12,22 @@ from osmabench_ros.semantics.scene_graph import (
 )
 from osmabench_ros.suites.instances import InstancesSuite
 from osmabench_ros.suites.scene_graph import SceneGraphSuite
-from osmabench_ros.suites.suite import SuiteContext
 
 
-def evaluate(context: SuiteContext, **options: object) -> dict[tuple[str, str], MetricRecord]:
+def evaluate(context, **options):
     records = SceneGraphSuite(options=options).evaluate(context)
     found = {(item.metric, item.class_name): item for item in records}
     assert len(found) == len(records)
     return found
 
 
-def with_graph(context: SuiteContext, *nodes: SceneNode, edges: tuple = ()) -> SuiteContext:
+def with_graph(context, *nodes, edges=()):
     graph = SceneGraph(nodes, edges)
     return replace(context, semantic_map=replace(context.semantic_map, graph=graph))
 
 
 @pytest.mark.parametrize('match', ['masks', 'boxes'])
-def test_the_true_graph_scores_one(context: SuiteContext, match: str) -> None:
+def test_the_true_graph_scores_one(context, match):
     found = evaluate(context, match=match)
     for metric in ('node_precision', 'node_recall', 'label_accuracy', 'relation_recall'):
         assert found[metric, ''].value == 1.0, metric
@@ -43,9 +39,7 @@ def test_the_true_graph_scores_one(context: SuiteContext, match: str) -> None:
     assert not found['relation_recall', 'in'].applicable
 
 
-def test_labels_by_synonym_and_by_similarity(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+def test_labels_by_synonym_and_by_similarity(context, perfect_map):
     by_id = perfect_map.graph.by_id
     table = replace(by_id[2], labels=(ScoredLabel('desk-like thing'),), parent=None)
     chair = replace(by_id[3], labels=(ScoredLabel('Chair'),), parent=None)
@@ -59,9 +53,7 @@ def test_labels_by_synonym_and_by_similarity(
     assert (found['relation_recall', ''].value, found['relation_f1', ''].value) == (0.0, 0.0)
 
 
-def test_a_graph_without_relations_has_found_none(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+def test_a_graph_without_relations_has_found_none(context, perfect_map):
     nodes = (replace(node, parent=None) for node in perfect_map.graph.nodes)
     found = evaluate(with_graph(context, *nodes))
     assert found['relation_f1', ''].applicable
@@ -69,9 +61,7 @@ def test_a_graph_without_relations_has_found_none(
     assert values == {0.0}
 
 
-def test_of_many_names_the_best_is_the_answer(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+def test_of_many_names_the_best_is_the_answer(context, perfect_map):
     by_id = perfect_map.graph.by_id
     names = [ScoredLabel('lamp', 0.9), *(ScoredLabel(by_id[i].label, 0.8) for i in (2, 3))]
     nodes = (replace(by_id[i], labels=tuple(names), parent=None) for i in (2, 3))
@@ -80,9 +70,7 @@ def test_of_many_names_the_best_is_the_answer(
     assert found['label_accuracy_synonym', ''].value == 0.0
 
 
-def test_ghost_nodes_cost_precision_and_lost_ones_recall(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+def test_ghost_nodes_cost_precision_and_lost_ones_recall(context, perfect_map):
     table = replace(perfect_map.graph.by_id[2], parent=None)
     ghost = SceneNode(50, labels=(ScoredLabel('lamp'),), box=AxisAlignedBox([9] * 3, [10] * 3))
     found = evaluate(with_graph(context, table, ghost), match='boxes')
@@ -91,9 +79,7 @@ def test_ghost_nodes_cost_precision_and_lost_ones_recall(
     assert found['node_f1', ''].value == 0.5
 
 
-def test_a_node_on_the_floor_is_neither_right_nor_wrong(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+def test_a_node_on_the_floor_is_neither_right_nor_wrong(context, perfect_map):
     floor, table = (
         SceneNode(i, labels=node.labels, box=node.box)
         for i, node in perfect_map.graph.by_id.items()
@@ -105,9 +91,7 @@ def test_a_node_on_the_floor_is_neither_right_nor_wrong(
 
 
 @pytest.mark.parametrize('match', ['masks', 'boxes'])
-def test_an_object_where_there_is_a_floor_is_made_up(
-    context: SuiteContext, perfect_map: SemanticMap, match: str
-) -> None:
+def test_an_object_where_there_is_a_floor_is_made_up(context, perfect_map, match):
     floor, table = (perfect_map.graph.by_id[i] for i in (1, 2))
     lamp = SceneNode(1, labels=(ScoredLabel('lamp'),), box=floor.box)
     nodes = (lamp, replace(table, parent=None))
@@ -116,9 +100,7 @@ def test_an_object_where_there_is_a_floor_is_made_up(
 
 
 @pytest.mark.parametrize('kind', [NodeKind.OBJECT, NodeKind.BACKGROUND])
-def test_an_object_does_not_hide_behind_the_kind_of_its_node(
-    context: SuiteContext, perfect_map: SemanticMap, kind: NodeKind
-) -> None:
+def test_an_object_does_not_hide_behind_the_kind_of_its_node(context, perfect_map, kind):
     floor, table = (replace(perfect_map.graph.by_id[i], parent=None) for i in (1, 2))
     ghost = SceneNode(
         50, kind, labels=(ScoredLabel('lamp'),), box=AxisAlignedBox([9] * 3, [10] * 3)
@@ -130,14 +112,14 @@ def test_an_object_does_not_hide_behind_the_kind_of_its_node(
     assert found['unmatched_relations', ''].value == 1.0
 
 
-def test_boxes_that_are_missing_count(context: SuiteContext, perfect_map: SemanticMap) -> None:
+def test_boxes_that_are_missing_count(context, perfect_map):
     everything, table = evaluate(context), replace(perfect_map.graph.by_id[2], parent=None)
     found = evaluate(with_graph(context, table))
     assert found['matched_box_iou', ''].value == 1.0
     assert found['box_iou', ''].value == everything['box_iou', ''].value / 2
 
 
-def test_wrong_relations_cost_precision(context: SuiteContext, perfect_map: SemanticMap) -> None:
+def test_wrong_relations_cost_precision(context, perfect_map):
     nodes = (replace(perfect_map.graph.by_id[i], parent=None) for i in (2, 3))
     edges = (SceneEdge(2, 3, 'beside'), SceneEdge(2, 3, 'in'), SceneEdge(2, 3, 'loves'))
     found = evaluate(with_graph(context, *nodes, edges=edges))
@@ -150,18 +132,14 @@ def test_wrong_relations_cost_precision(context: SuiteContext, perfect_map: Sema
 
 
 @pytest.mark.parametrize('match', ['masks', 'boxes'])
-def test_a_node_for_a_thing_that_was_not_seen_is_neither_right_nor_wrong(
-    context: SuiteContext, match: str
-) -> None:
+def test_a_node_for_a_thing_that_was_not_seen_is_neither_right_nor_wrong(context, match):
     unseen = replace(context, ground_truth=replace(context.ground_truth, seen_instances=(1, 2)))
     found = evaluate(unseen, match=match)
     assert found['node_precision', ''].value == 1.0
     assert (found['node_precision', ''].n, found['node_recall', ''].n) == (1, 1)
 
 
-def test_relations_of_ghosts_take_the_places_of_better_ones(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+def test_relations_of_ghosts_take_the_places_of_better_ones(context, perfect_map):
     nodes = [replace(perfect_map.graph.by_id[i], parent=None) for i in (2, 3)]
     nodes.append(SceneNode(50, box=AxisAlignedBox([9] * 3, [10] * 3)))
     edges = (SceneEdge(50, 2, 'on', score=0.9), SceneEdge(3, 2, 'next to', score=0.5))
@@ -172,9 +150,7 @@ def test_relations_of_ghosts_take_the_places_of_better_ones(
     assert found['unmatched_relations', ''].value == 1.0
 
 
-def test_relations_to_the_building_are_not_counted_as_relations_of_ghosts(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+def test_relations_to_the_building_are_not_counted_as_relations_of_ghosts(context, perfect_map):
     nodes = [
         SceneNode(i, labels=node.labels, box=node.box)
         for i, node in perfect_map.graph.by_id.items()
@@ -186,15 +162,13 @@ def test_relations_to_the_building_are_not_counted_as_relations_of_ghosts(
     assert found['relation_recall_at_1', ''].value == 1.0
 
 
-def named_by_text(semantic_map: SemanticMap, names: Sequence[str]) -> dict:
+def named_by_text(semantic_map, names):
     # The scene has no lamp, but the data set has.
     assert list(names) == ['chair', 'floor', 'lamp', 'table']
     return {2: [(3, 0.9), (0, 0.5)], 3: [(1, 0.4), (0, 0.3)]}
 
 
-def test_nodes_known_by_features_alone_take_the_names_that_text_gives_them(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+def test_nodes_known_by_features_alone_take_the_names_that_text_gives_them(context, perfect_map):
     nodes = [replace(perfect_map.graph.by_id[i], parent=None, labels=()) for i in (2, 3)]
     silent = with_graph(context, *nodes, edges=(SceneEdge(3, 2, 'next to'),))
     assert not evaluate(silent)['label_accuracy_synonym', ''].applicable
@@ -204,10 +178,8 @@ def test_nodes_known_by_features_alone_take_the_names_that_text_gives_them(
     assert found['relation_recall', ''].value == 1.0
 
 
-def test_a_map_that_names_its_nodes_speaks_for_itself(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
-    def labeller(*_: object) -> dict:
+def test_a_map_that_names_its_nodes_speaks_for_itself(context, perfect_map):
+    def labeller(*_):
         raise AssertionError('asked')
 
     found = evaluate(replace(context, node_labeller=labeller))
@@ -215,9 +187,7 @@ def test_a_map_that_names_its_nodes_speaks_for_itself(
 
 
 @pytest.mark.parametrize('match', ['masks', 'boxes'])
-def test_objects_that_a_method_left_out_of_its_graph_are_no_nodes(
-    context: SuiteContext, perfect_map: SemanticMap, match: str
-) -> None:
+def test_objects_that_a_method_left_out_of_its_graph_are_no_nodes(context, perfect_map, match):
     table, chair = (replace(perfect_map.graph.by_id[i], parent=None) for i in (2, 3))
     pruned = replace(chair, attributes={'in_scene_graph': False}, parent=2)
     kept = replace(table, attributes={'in_scene_graph': True}, parent=3)
@@ -230,7 +200,7 @@ def test_objects_that_a_method_left_out_of_its_graph_are_no_nodes(
     assert {item.value for item in masks if item.metric == 'class_agnostic_ap50_coco'} == {1.0}
 
 
-def test_relations_of_nodes_for_unseen_things_take_no_place(context: SuiteContext) -> None:
+def test_relations_of_nodes_for_unseen_things_take_no_place(context):
     unseen = replace(context, ground_truth=replace(context.ground_truth, seen_instances=(1, 2)))
     graph = context.semantic_map.graph
     assert evaluate(context)['unmatched_relations', ''].value == 0.0
@@ -239,7 +209,7 @@ def test_relations_of_nodes_for_unseen_things_take_no_place(context: SuiteContex
     assert found['unmatched_relations', ''].value == 0.0
 
 
-def with_visible_parts(context: SuiteContext, *parts: SceneNode, share: float) -> SuiteContext:
+def with_visible_parts(context, *parts, share):
     """Return a context of whose objects only parts were visible, without relations."""
     truth = replace(
         context.ground_truth,
@@ -249,9 +219,7 @@ def with_visible_parts(context: SuiteContext, *parts: SceneNode, share: float) -
     return replace(context, ground_truth=truth)
 
 
-def test_a_box_of_which_a_part_was_visible_is_not_scored(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+def test_a_box_of_which_a_part_was_visible_is_not_scored(context, perfect_map):
     table, chair = (context.ground_truth.graph.by_id[i] for i in (2, 3))
     size = chair.box.size
     half = replace(chair, box=AxisAlignedBox(chair.box.minimum, chair.box.maximum - size / 2))
@@ -274,8 +242,8 @@ def test_a_box_of_which_a_part_was_visible_is_not_scored(
 
 
 def test_a_relation_that_the_visible_parts_do_not_show_is_neither_right_nor_missed(
-    context: SuiteContext, perfect_map: SemanticMap
-) -> None:
+    context, perfect_map
+):
     table, chair = (context.ground_truth.graph.by_id[i] for i in (2, 3))
     assert evaluate(context)['relation_recall', ''].n == 1
     doubtful = with_visible_parts(context, table, chair, share=0.9)

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from osmabench_ros.errors import MetricError
@@ -26,13 +24,13 @@ DEPICTIONS = [
 ]
 
 
-def test_levels_are_those_of_the_published_mapping() -> None:
+def test_levels_are_those_of_the_published_mapping():
     assert queries_of(LABELS, 'l0') == SYNONYMS
     assert queries_of(LABELS, 'l1') == DEPICTIONS
     assert queries_of(LABELS, 'all') == SYNONYMS + DEPICTIONS
 
 
-def test_a_text_of_two_levels_is_two_queries() -> None:
+def test_a_text_of_two_levels_is_two_queries():
     labels = tiers_by_id([TieredObject(1, ('a b',)), TieredObject(2, ('b',), ('a',))])
     assert queries_of(labels, 'all') == [
         TextQuery('a b', (1,)),
@@ -41,7 +39,7 @@ def test_a_text_of_two_levels_is_two_queries() -> None:
     ]
 
 
-def test_a_mapping_file_is_read_level_by_level(tmp_path: Path) -> None:
+def test_a_mapping_file_is_read_level_by_level(tmp_path):
     path = tmp_path / 'mapping.json'
     path.write_text('{"level0": {"sofa": [1, 2]}, "level1": {"sun sofa": [2]}}')
     assert read_queries(path) == [TextQuery('sofa', (1, 2)), TextQuery('sun sofa', (2,))]
@@ -57,14 +55,14 @@ def test_a_mapping_file_is_read_level_by_level(tmp_path: Path) -> None:
         ('{"level0": {}}', 'holds no queries'),
     ],
 )
-def test_a_malformed_mapping_is_named(text: str, fault: str, tmp_path: Path) -> None:
+def test_a_malformed_mapping_is_named(text, fault, tmp_path):
     path = tmp_path / 'mapping.json'
     path.write_text(text)
     with pytest.raises(MetricError, match=f'mapping.json: {fault}'):
         read_queries(path)
 
 
-def test_a_prompt_list_keeps_its_order(tmp_path: Path) -> None:
+def test_a_prompt_list_keeps_its_order(tmp_path):
     path = tmp_path / 'prompt_list.txt'
     path.write_text('sofa \n coffee table\nbed')
     assert read_prompts(path) == ['sofa', 'coffee table', 'bed']

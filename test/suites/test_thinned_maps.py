@@ -1,8 +1,6 @@
 """A map with fewer points must never score better, and a perfect one hardly worse."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,37 +17,34 @@ from osmabench_ros.maps.semantic_map import (
     SemanticMap,
 )
 from osmabench_ros.metrics.geometry import POINT_RADIUS_M, voxel_keys
-from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.tiers import TieredObject, tiers_by_id, write_tiers
 from osmabench_ros.scenes.apartment.generate import generate_apartment
 from osmabench_ros.scenes.visibility import sample_surface
-from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
-from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.map_geometry import MapGeometrySuite
 from osmabench_ros.suites.openlex3d import OpenLex3DSuite
 from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
-from osmabench_ros.suites.suite import Suite, SuiteContext
+from osmabench_ros.suites.suite import SuiteContext
 
 WORDS = ['bench', 'chair', 'floor', 'lamp', 'seat', 'table']
 
 
-def encode(space: FeatureSpace, prompts: Sequence[str]) -> np.ndarray:
+def encode(space, prompts):
     return np.eye(8, dtype=np.float32)[[WORDS.index(word) for word in prompts]]
 
 
-def figures(suite: Suite, context: SuiteContext) -> dict[tuple[str, str, str], MetricRecord]:
+def figures(suite, context):
     return {(x.mode, x.metric, x.class_name): x for x in suite.evaluate(context)}
 
 
-def thinned(semantic_map: SemanticMap, kept: np.ndarray) -> SemanticMap:
+def thinned(semantic_map, kept):
     dense = semantic_map.dense
     parts = {name: getattr(dense, name)[kept] for name in ('points', 'labels', 'instances')}
     return replace(semantic_map, dense=replace(dense, **parts))
 
 
 @pytest.fixture(scope='module')
-def tiers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiers(tmp_path_factory):
     path = tmp_path_factory.mktemp('tiers') / 'gt_categories.json'
     objects = [
         TieredObject(2, ('table', 'bench'), ('lamp',), ('seat',)),
@@ -69,14 +64,14 @@ def tiers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     seed=st.integers(0, 1000),
 )
 def test_thinning_never_raises_a_figure(
-    ground_truth: GroundTruth,
-    tiers: Path,
-    share: float,
-    rest: float,
-    lifted_m: float,
-    named: str,
-    seed: int,
-) -> None:
+    ground_truth,
+    tiers,
+    share,
+    rest,
+    lifted_m,
+    named,
+    seed,
+):
     """Of a perfect map, of one that lies beside the surface, and of one that names a thing wrong.
 
     Random points are taken away, of the table more than of the rest.
@@ -127,11 +122,11 @@ def test_thinning_never_raises_a_figure(
 
 
 @pytest.fixture(scope='module')
-def room() -> tuple[GroundTruth, LabelledCloud]:
+def room():
     """Eleven square metres of an apartment, and a dense sampling of the same surface."""
     scene = generate_apartment(3).scene
 
-    def part(points_per_m2: float, seed: int) -> LabelledCloud:
+    def part(points_per_m2, seed):
         cloud = sample_surface(scene, points_per_m2, seed)
         inside = np.abs(cloud.points[:, :2] - corner[:2] - 2.5) < 1.7
         return cloud.select(inside.all(axis=1))
@@ -142,7 +137,7 @@ def room() -> tuple[GroundTruth, LabelledCloud]:
     return truth, part(4000.0, 9)
 
 
-def voxelised(points: np.ndarray, edge_m: float, *, means: bool) -> np.ndarray:
+def voxelised(points, edge_m, *, means):
     """Return the mean of every voxel's points, or any one of them."""
     _, first, inverse, counts = np.unique(
         voxel_keys(points, edge_m), return_index=True, return_inverse=True, return_counts=True
@@ -155,9 +150,7 @@ def voxelised(points: np.ndarray, edge_m: float, *, means: bool) -> np.ndarray:
 
 @pytest.mark.full
 @pytest.mark.parametrize('means', few([True, False], False))
-def test_a_perfect_map_keeps_its_f_score_at_the_voxels_of_published_methods(
-    room: tuple[GroundTruth, LabelledCloud], means: bool
-) -> None:
+def test_a_perfect_map_keeps_its_f_score_at_the_voxels_of_published_methods(room, means):
     truth, cloud = room
     at_2_cm = []
     for edge_m in (0.02, 0.05, 0.08):
@@ -177,8 +170,8 @@ def test_a_perfect_map_keeps_its_f_score_at_the_voxels_of_published_methods(
 
 
 def test_distances_between_points_are_those_of_the_straightforward_way(
-    room: tuple[GroundTruth, LabelledCloud],
-) -> None:
+    room,
+):
     truth, cloud = room
     few = truth.surface.points[::40]
     there = cloud.points[::400]
@@ -194,7 +187,7 @@ def test_distances_between_points_are_those_of_the_straightforward_way(
     assert found['', 'recall_0.05m', ''].value == (apart.min(axis=1) <= 0.05).mean()
 
 
-def test_a_hole_does_not_close_when_a_map_gets_sparser(context: SuiteContext) -> None:
+def test_a_hole_does_not_close_when_a_map_gets_sparser(context):
     truth = context.ground_truth
     away = np.linalg.norm(truth.surface.points - [2.0, 0.5, 0.0], axis=1)
     hole = away < 0.3

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from osmabench_ros.errors import MetricError, MissingDependencyError
@@ -23,7 +21,7 @@ SENSES = {'chair': ['chairman', 'chair'], 'couch': ['sofa']}
 
 
 @pytest.fixture
-def wordnet(tmp_path: Path) -> WordNet:
+def wordnet(tmp_path):
     """A database of seven meanings in WordNet's own format."""
     offsets: dict[str, int] = {}
     data = HEADER
@@ -43,12 +41,12 @@ def wordnet(tmp_path: Path) -> WordNet:
     return WordNet(tmp_path)
 
 
-def node(node_id: int, name: str, low: float, size: float) -> SceneNode:
+def node(node_id, name, low, size):
     box = AxisAlignedBox([low] * 3, [low + size] * 3)
     return SceneNode(node_id, NodeKind.OBJECT, (ScoredLabel(name),), box=box)
 
 
-def test_a_thing_is_preferred_to_a_person_with_the_same_name(wordnet: WordNet) -> None:
+def test_a_thing_is_preferred_to_a_person_with_the_same_name(wordnet):
     found = wordnet.thing('chair')
     assert found is not None
     assert found.lexicographer_file == 6
@@ -59,14 +57,14 @@ def test_a_thing_is_preferred_to_a_person_with_the_same_name(wordnet: WordNet) -
     assert wordnet.thing('zyx') is None
 
 
-def test_words_for_a_class(wordnet: WordNet) -> None:
+def test_words_for_a_class(wordnet):
     assert class_words('sofa', wordnet) == ('sofa', 'couch', 'lounge')
     assert class_words('couch', wordnet) == ('couch', 'sofa', 'lounge')
     assert class_words('reading stool', wordnet) == ('reading stool', 'stool')
     assert class_words('zyx', wordnet) == ('zyx',)
 
 
-def test_tiers_of_a_scene(wordnet: WordNet) -> None:
+def test_tiers_of_a_scene(wordnet):
     nodes = (
         node(1, 'sofa', 0, 2.0),
         node(2, 'chair', 1.5, 1.2),
@@ -86,18 +84,18 @@ def test_tiers_of_a_scene(wordnet: WordNet) -> None:
     assert found.objects[1].depictions == ()
 
 
-def test_a_missing_database_names_the_package(tmp_path: Path) -> None:
+def test_a_missing_database_names_the_package(tmp_path):
     with pytest.raises(MissingDependencyError, match='apt install wordnet-base'):
         WordNet(tmp_path)
 
 
-def test_a_damaged_database_is_named(wordnet: WordNet) -> None:
+def test_a_damaged_database_is_named(wordnet):
     with pytest.raises(MetricError, match='no synset at byte 3'):
         wordnet.synset(3)
 
 
 @pytest.mark.skipif(not DIRECTORY.is_dir(), reason='needs the Debian package wordnet-base')
-def test_the_real_wordnet() -> None:
+def test_the_real_wordnet():
     real = WordNet()
     assert {'sofa', 'couch'} <= set(class_words('sofa', real))
     assert {'fridge', 'icebox'} & set(class_words('refrigerator', real))

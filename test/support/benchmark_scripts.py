@@ -3,12 +3,11 @@
 import importlib.util
 import sys
 from pathlib import Path
-from types import ModuleType
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / 'benchmarks'
 
 
-def benchmark_script(name: str) -> ModuleType:
+def benchmark_script(name):
     """Load a script by its path, once."""
     module_name = f'benchmark_script_{name}'
     if module_name not in sys.modules:

@@ -2,10 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 from osmabench_ros.msg import LabelInfo, LightingState, RunInfo, RunState
 from osmabench_ros.srv import ControlRun, StepRun
@@ -28,14 +25,14 @@ from support.world.frames import FRAMES, INFO, write_frames
 BRIDGE = 'simulator_bridge'
 
 
-def write_sequence(directory: Path, frames: Sequence[Frame] = FRAMES) -> Path:
+def write_sequence(directory, frames=FRAMES):
     """Write the small recorded sequence."""
     write_frames(FolderWriter(directory, OSMA, INFO), frames)
     return directory
 
 
 @contextmanager
-def bridge_process(domain: int, **parameters: Any) -> Iterator[subprocess.Popen[str]]:
+def bridge_process(domain, **parameters):
     """Start a bridge; it waits to be configured."""
     command = [sys.executable, '-m', 'osmabench_ros.nodes.simulator_bridge_node', '--ros-args']
     for name, value in parameters.items():
@@ -63,11 +60,11 @@ class Audience(Spinner):
 
     def __init__(
         self,
-        context: Any,
+        context,
         *,
-        lockstep: bool = False,
-        acknowledges: Callable[[int], bool] | None = None,
-    ) -> None:
+        lockstep=False,
+        acknowledges=None,
+    ):
         self.node = Node('audience', context=context)
         self.executor = SingleThreadedExecutor(context=context)
         self.executor.add_node(self.node)
@@ -103,35 +100,35 @@ class Audience(Spinner):
             clock_profile(),
         )
 
-    def _on_frame(self, frame: Frame) -> None:
+    def _on_frame(self, frame):
         self.frames.append(frame)
         if self._acks and self._acknowledges and self._acknowledges(len(self.frames) - 1):
             self._acks.acknowledge(frame.stamp_ns, processing_time_s=0.02)
 
-    def _on_restart(self) -> None:
+    def _on_restart(self):
         self.restarts += 1
         self.frames = []
 
     @property
-    def stamps_ns(self) -> list[int]:
+    def stamps_ns(self):
         """Stamps of the frames so far."""
         return [frame.stamp_ns for frame in self.frames]
 
     @property
-    def state(self) -> RunState:
+    def state(self):
         """What run_state said last."""
         return self.states[-1] if self.states else RunState(state=255)
 
-    def change(self, *transitions: int) -> None:
+    def change(self, *transitions):
         """Take the bridge through transitions."""
         for transition in transitions:
             self.manager.change(BRIDGE, transition, lambda: None)
 
-    def state_in_words(self) -> str:
+    def state_in_words(self):
         """Describe the last state of the run."""
         return str(self.state)
 
-    def call(self, kind: type[Any], name: str, **request: Any) -> Any:
+    def call(self, kind, name, **request):
         """Call a service of the bridge."""
         client = MatchedClient(self.node, kind, name, BRIDGE)
         self.spin_until(client.ready)
@@ -140,10 +137,10 @@ class Audience(Spinner):
         client.close()
         return future.result()
 
-    def control(self, name: str) -> Any:
+    def control(self, name):
         """Start, pause or reset the run."""
         return self.call(ControlRun, name)
 
-    def step(self, frames: int) -> Any:
+    def step(self, frames):
         """Step the run."""
         return self.call(StepRun, topics.STEP_RUN, frames=frames)

@@ -24,7 +24,7 @@ class CloudStack(Node):
     name, topic, depth = 'cloud_stack', '/stack/cloud_map', 100
     pose_topic: tuple[type, str] = (PoseStamped, 'ground_truth/camera_pose')
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(self.name)
         self.parts: dict[int, dict[str, object]] = {}
         self.clouds: list[np.ndarray] = []
@@ -39,12 +39,12 @@ class CloudStack(Node):
                 kind, topic, lambda message, name=name: self.take(name, message), self.depth
             )
 
-    def take(self, name: str, message: object) -> None:
+    def take(self, name, message):
         stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
         self.parts.setdefault(stamp, {})[name] = message
         self.work()
 
-    def work(self) -> None:
+    def work(self):
         """Map the complete frames."""
         for stamp in [stamp for stamp, parts in self.parts.items() if len(parts) == 4]:
             parts = self.parts.pop(stamp)
@@ -53,7 +53,7 @@ class CloudStack(Node):
             time.sleep(SLOW_S)
             self.publish(parts['depth'].header.stamp, 'world')
 
-    def add(self, parts: dict[str, object], camera: np.ndarray) -> None:
+    def add(self, parts, camera):
         """Keep every third point of a frame."""
         depth, k = parts['depth'], parts['info'].k
         z = np.frombuffer(depth.data, np.float32).reshape(depth.height, depth.width)
@@ -66,7 +66,7 @@ class CloudStack(Node):
         records['label'] = labels[v, u]
         self.clouds.append(records[::3])
 
-    def publish(self, stamp: object, frame_id: str) -> None:
+    def publish(self, stamp, frame_id):
         records = np.concatenate(self.clouds)
         message = PointCloud2(
             height=1, width=len(records), is_dense=True,
@@ -82,7 +82,7 @@ class CloudStack(Node):
         self.publisher.publish(message)
 
 
-def matrix(place: object, turn: object) -> np.ndarray:
+def matrix(place, turn):
     made = np.eye(4)
     made[:3, :3] = Rotation.from_quat([turn.x, turn.y, turn.z, turn.w]).as_matrix()
     made[:3, 3] = place.x, place.y, place.z

@@ -9,13 +9,13 @@ from osmabench_ros.cli.main import app
 
 
 @cache
-def group() -> Any:
+def group():
     """Return the command of all commands."""
     return typer.main.get_command(app)
 
 
 @cache
-def commands() -> dict[str, Any]:
+def commands():
     """Return every command that does something by its name, such as "map import"."""
     found = {}
     for name, command in group().commands.items():
@@ -24,7 +24,7 @@ def commands() -> dict[str, Any]:
     return found
 
 
-def parse(words: list[str]) -> None:
+def parse(words):
     """Parse words as the command that they name does, without running it; raise its error."""
     command: Any = group()
     while hasattr(command, 'commands') and words:

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -19,12 +18,12 @@ COMMAND = (sys.executable, '-m', 'osmabench_ros.cli', 'run')
 
 
 def start(
-    tmp_path: Path,
-    config: dict[str, Any],
-    out: Path | None = None,
-    command: tuple[str, ...] = COMMAND,
-    **environment: str,
-) -> subprocess.Popen:
+    tmp_path,
+    config,
+    out=None,
+    command=COMMAND,
+    **environment,
+):
     """Start a run as a user does; its output is one stream."""
     file = tmp_path / 'config.yaml'
     file.write_text(yaml.safe_dump(config))
@@ -38,7 +37,7 @@ def start(
     )
 
 
-def own_mounts() -> tuple[str, ...]:
+def own_mounts():
     """Return what starts a command that may mount for itself, or skip the test that asked."""
     probe = [*UNSHARE, 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']
     if shutil.which('unshare') is None or subprocess.run(probe, capture_output=True).returncode:
@@ -46,7 +45,7 @@ def own_mounts() -> tuple[str, ...]:
     return UNSHARE
 
 
-def orphans(tmp_path: Path) -> list[str]:
+def orphans(tmp_path):
     """Return processes that still work for a run below a folder.
 
     Programs have the folder in their command; nodes forked from the host write a log in it.
@@ -61,7 +60,7 @@ def orphans(tmp_path: Path) -> list[str]:
     return found
 
 
-def half_written(tmp_path: Path) -> list[Path]:
+def half_written(tmp_path):
     """Return files and folders that were not renamed to their final names."""
     # A file that disappears meanwhile is not an error for os.walk.
     return [
@@ -72,9 +71,7 @@ def half_written(tmp_path: Path) -> list[Path]:
     ]
 
 
-def failure(
-    tmp_path: Path, process: subprocess.Popen, code: int | None = None, *, tidy: bool = True
-) -> str:
+def failure(tmp_path, process, code=None, *, tidy=True):
     """Expect an error and a clean machine, and return the output in one line."""
     text, _ = process.communicate(timeout=880)
     assert process.returncode != 0, text
@@ -86,14 +83,14 @@ def failure(
     return ' '.join(text.split())
 
 
-def success(process: subprocess.Popen, timeout_s: float = 200.0) -> str:
+def success(process, timeout_s=200.0):
     """Expect that all went well, and return the output."""
     text, _ = process.communicate(timeout=timeout_s)
     assert process.returncode == 0, text
     return text
 
 
-def read_until(process: subprocess.Popen, words: str) -> str:
+def read_until(process, words):
     """Read the output up to a line with some words, and return it."""
     text = ''
     for line in process.stdout:
@@ -103,12 +100,12 @@ def read_until(process: subprocess.Popen, words: str) -> str:
     raise AssertionError(f'"{words}" was never said, but: {text}')
 
 
-def run_directory(tmp_path: Path, mapper: str) -> Path:
+def run_directory(tmp_path, mapper):
     """Return the folder of a run of the small configuration."""
     return tmp_path / 'runs' / 'small' / f'apartment.seed_3.baseline.{mapper}.opengl.3'
 
 
-def mapper_says(tmp_path: Path, mapper: str, word: str) -> bool:
+def mapper_says(tmp_path, mapper, word):
     """Return whether a mapper has printed a word."""
     log = run_directory(tmp_path, mapper) / 'logs' / 'mapper.log'
     return log.exists() and word in log.read_text()

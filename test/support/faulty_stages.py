@@ -20,7 +20,7 @@ from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.matrix_on_disk import claim
-from osmabench_ros.runs.plan import RunPlan, plan_runs
+from osmabench_ros.runs.plan import plan_runs
 from osmabench_ros.runs.report_model import RunReport, Status
 from osmabench_ros.runs.run_manifest import held
 from osmabench_ros.sequences.ground_truth import write_ground_truth
@@ -32,16 +32,16 @@ from support.world.runs import matrix_config
 CONFIG = matrix_config(scenes=[{'reference': 'apartment', 'seed': 3}])
 
 
-def hold(root: Path) -> None:
+def hold(root):
     with held(root):
         claim(root, CONFIG, plans_in(root), lambda _plan: '1')
 
 
-def plans_in(root: Path) -> list[RunPlan]:
+def plans_in(root):
     return plan_runs(CONFIG, {CONFIG.scenes[0]: SceneKey('d', 's', 3)}, root)
 
 
-def evaluate(root: Path) -> None:
+def evaluate(root):
     identity = RunIdentity(SceneKey('d', 's', 3), 'baseline', 'oracle', 'none')
     inputs = root.parent / 'inputs'
     map_directory, truth = inputs / 'map', inputs / 'ground_truth'
@@ -50,7 +50,7 @@ def evaluate(root: Path) -> None:
     evaluate_run(EvaluationInputs(identity, map_directory, truth, root / 'run', device='cpu'), [])
 
 
-def report(root: Path) -> None:
+def report(root):
     plans = plans_in(root)
     failed = RunReport(run_id=plans[0].identity.run_id, status=Status.FAILED, error='why')
     write_matrix_report(CONFIG, plans, [failed], root)
@@ -72,20 +72,20 @@ STAGES: dict[str, Callable[[Path], None]] = {
 }
 
 
-def content(root: Path) -> dict[str, bytes]:
+def content(root):
     files = (path for path in root.rglob('*') if path.is_file() and path.name != MARKER)
     return {str(path.relative_to(root)): path.read_bytes() for path in files}
 
 
-def begin(root: Path) -> None:
+def begin(root):
     shutil.rmtree(root, ignore_errors=True)
     claim_folder(root)
 
 
-def complaints(stage: Callable[[Path], None], root: Path, number: int) -> tuple[int, list[str]]:
+def complaints(stage, root, number):
     library = ctypes.CDLL(None)
 
-    def arm(changes: int) -> None:
+    def arm(changes):
         library.faults_arm(os.fsencode(root), ctypes.c_long(changes), number)
 
     begin(root)

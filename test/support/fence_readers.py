@@ -4,7 +4,6 @@ import ctypes
 import os
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from osmabench_ros.errors import OsmabenchWarning, SceneError
 
 
-def double(path: Path, *, factor: int = 2) -> dict[str, Any]:
+def double(path, *, factor=2):
     values = np.frombuffer(path.read_bytes(), np.uint8)
     return {
         'values': values * np.uint8(factor),
@@ -23,80 +22,80 @@ def double(path: Path, *, factor: int = 2) -> dict[str, Any]:
     }
 
 
-def list_modules(path: Path) -> list[str]:
+def list_modules(path):
     return sorted(sys.modules)
 
 
-def list_environment(path: Path) -> list[str]:
+def list_environment(path):
     return sorted(os.environ)
 
 
-def name_server(path: Path) -> int:
+def name_server(path):
     return os.getppid()
 
 
-def warn(path: Path) -> None:
+def warn(path):
     warnings.warn(f'{path.name} is odd', OsmabenchWarning, stacklevel=1)
 
 
-def refuse(path: Path) -> None:
+def refuse(path):
     raise SceneError(f'{path.name} has no triangles')
 
 
-def spin(path: Path) -> None:
+def spin(path):
     while True:
         pass
 
 
-def sleep(path: Path) -> None:
+def sleep(path):
     import time
 
     time.sleep(60)
 
 
-def allocate(path: Path) -> None:
+def allocate(path):
     np.ones(2**30)
 
 
-def return_much(path: Path) -> Any:
+def return_much(path):
     return [np.broadcast_to(np.uint8(0), 2**30)]
 
 
-def return_shared(path: Path) -> Any:
+def return_shared(path):
     value: list[Any] = ['x' * 100]
     for _ in range(30):
         value = [value, value]
     return value
 
 
-def return_cycle(path: Path) -> Any:
+def return_cycle(path):
     value: list[Any] = []
     value.append(value)
     return value
 
 
-def return_code(path: Path) -> Any:
+def return_code(path):
     return print
 
 
-def write_much(path: Path) -> None:
+def write_much(path):
     import tempfile
 
     with tempfile.TemporaryFile() as file:
         file.truncate(2**40)
 
 
-def crash(path: Path) -> None:
+def crash(path):
     ctypes.string_at(0)
 
 
-def leave(path: Path) -> None:
+def leave(path):
     os._exit(0)
 
 
-def recurse(path: Path) -> None:
+def recurse(path):
     recurse(path)
 
 
-def fail(path: Path) -> None:
+def fail(path):
     raise KeyError('colour')

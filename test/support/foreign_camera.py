@@ -20,7 +20,7 @@ rclpy.init(args=[])
 node = Node('driver')
 
 
-def image(kind: str, data: bytes) -> Image:
+def image(kind, data):
     made = Image(height=HEIGHT, width=WIDTH, encoding=kind, step=WIDTH * len(data))
     made.data = array.array('B', data * (WIDTH * HEIGHT))
     return made

@@ -36,7 +36,7 @@ HUGE = 33 * 2**20
 
 
 class ForeignMapper(Node):
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__('mapper')
         self.acks = Acknowledger(self, 'mapper')
         self.maps = MapPublisher(self, 'mapper')
@@ -68,7 +68,7 @@ class ForeignMapper(Node):
         if MISCHIEF == 'volatile_map':
             self.create_publisher(SemanticMapMessage, topics.SEMANTIC_MAP, 1)
 
-    def on_frame(self, frame: object) -> None:
+    def on_frame(self, frame):
         if frame.index == MISCHIEF_FRAME:
             if MISCHIEF == 'die':
                 os.abort()
@@ -95,7 +95,7 @@ class ForeignMapper(Node):
         self.points.append(frame.world_points()[::20])
         self.acks.acknowledge(frame.stamp_ns)
 
-    def stop_clock(self) -> None:
+    def stop_clock(self):
         send('simulator_bridge', signal.SIGSTOP)
         # The frame was published together with its time, which may come a moment later.
         rclpy.spin_once(self, timeout_sec=0.5)
@@ -104,7 +104,7 @@ class ForeignMapper(Node):
         if before.nanoseconds and self.get_clock().now() == before:
             print('the clock stands', flush=True)
 
-    def on_state(self, state: RunState) -> None:
+    def on_state(self, state):
         if state.state != RunState.STATE_FINISHED or self.finished:
             return
         self.finished = True
@@ -136,7 +136,7 @@ class ForeignMapper(Node):
             time.sleep(2.0)
             os._exit(0)
 
-    def publish_announcement(self) -> None:
+    def publish_announcement(self):
         message = SemanticMapMessage(
             participant='mapper', is_final=True, digest='0' * 64, payload_size=1, chunk_count=1,
             payload_format=SemanticMapMessage.FORMAT_ARCHIVE_1,
@@ -150,7 +150,7 @@ class ForeignMapper(Node):
         self.announcer.publish(message)
 
 
-def intruder(name: str) -> subprocess.Popen:
+def intruder(name):
     """Return a process that publishes maps as node `name` once it reads a line."""
     process = subprocess.Popen(
         [sys.executable, str(INTRUDER), name, topics.SEMANTIC_MAP, 'wait'],
@@ -160,7 +160,7 @@ def intruder(name: str) -> subprocess.Popen:
     return process
 
 
-def fill_disk(folder: str) -> None:
+def fill_disk(folder):
     """Leave no space, once a recorder has written the messages so far."""
     [bag] = Path(folder).glob('*/*/bag/*.mcap')
     before = bag.stat().st_size
@@ -171,14 +171,14 @@ def fill_disk(folder: str) -> None:
             file.write(bytes(4096))
 
 
-def hang() -> None:
+def hang():
     """Stand still; where a file is the order, until it is gone."""
     print('hanging', flush=True)
     while ORDER[:1] != '/' or Path(ORDER).exists():
         time.sleep(0.1)
 
 
-def upset() -> None:
+def upset():
     """Set the clock back by an hour and stop every process of the run for a second, one by one."""
     with open(os.environ['FAULTS_CLOCK'], 'w') as file:
         file.write('-3600')
@@ -193,7 +193,7 @@ def upset() -> None:
     print(f'upset {len(nodes)} nodes', flush=True)
 
 
-def send(node: str, number: signal.Signals) -> None:
+def send(node, number):
     """Signal another node of the run."""
     for process in psutil.Process(os.getppid()).children():
         if process.name() == node[:15]:

@@ -27,7 +27,7 @@ FIRST_NS = 1_000_000_000
 STEP_NS = 40_000_000
 
 
-def talker_frame(index: int, width: int, height: int) -> Frame:
+def talker_frame(index, width, height):
     """Return a frame with a content that is known from its index."""
     rows, columns = np.mgrid[0:height, 0:width]
     wave = ((rows + 3 * columns + 7 * index) // 4).astype(np.uint8)
@@ -48,7 +48,7 @@ def talker_frame(index: int, width: int, height: int) -> Frame:
 class Talker(Node):
     """Publishes frames."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__('talker')
         self._frames = FramePublisher(self, lockstep=True, base_to_camera=Pose.identity())
         self._state = self.create_publisher(RunState, topics.RUN_STATE, latched_profile())
@@ -58,29 +58,29 @@ class Talker(Node):
         labels.publish(LabelInfo(name='small', classes=[LabelClass(id=1, name='chair')]))
         self.tell(RunState.STATE_WAITING, 0, 0)
 
-    def tell(self, state: int, published: int, total: int) -> None:
+    def tell(self, state, published, total):
         """Publish the state of the run."""
         message = RunState(state=state, frames_published=published, frames_total=total)
         if published:
             message.header.stamp = stamp_to_message(FIRST_NS + (published - 1) * STEP_NS)
         self._state.publish(message)
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame):
         """Publish a frame with its light."""
         lighting = LightingState(condition='camera', lights=[Light(name='lamp')])
         self._frames.publish(frame, lighting)
 
-    def wait_until_heard(self) -> None:
+    def wait_until_heard(self):
         """Wait until every subscriber has all."""
         for publisher in self.publishers:
             publisher.wait_for_all_acked(Duration(seconds=30))
 
-    def heard_by(self) -> int:
+    def heard_by(self):
         """Return how many subscribe to the topic with the fewest."""
         return min(self.count_subscribers(name) for name in topics.FRAME_TOPICS)
 
 
-def main() -> None:
+def main():
     """Publish."""
     count, rate_hz, width, height = (int(text) for text in sys.argv[1:5])
     rclpy.init()

@@ -4,8 +4,6 @@ import base64
 import io
 import json
 import struct
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -24,7 +22,7 @@ _VIEWS = [
 ]
 
 
-def write_gltf(path: Path, image_uri: str, **changes: Any) -> None:
+def write_gltf(path, image_uri, **changes):
     """Write a glTF with its texture in another file, or in a data URI."""
     encoded = base64.b64encode(_GEOMETRY).decode()
     buffer = {
@@ -34,7 +32,7 @@ def write_gltf(path: Path, image_uri: str, **changes: Any) -> None:
     path.write_text(json.dumps(_document({'uri': image_uri}, buffer, _VIEWS, changes)))
 
 
-def write_glb(path: Path, image: bytes, **image_keys: Any) -> None:
+def write_glb(path, image, **image_keys):
     """Write a GLB with its texture inside."""
     data = _GEOMETRY + image
     data += bytes(-len(data) % 4)
@@ -50,7 +48,7 @@ def write_glb(path: Path, image: bytes, **image_keys: Any) -> None:
     path.write_bytes(struct.pack('<4sII', b'glTF', 2, 12 + len(chunks)) + chunks)
 
 
-def encoded_image(kind: str, color: tuple[int, int, int] = (10, 20, 30), size: int = 64) -> bytes:
+def encoded_image(kind, color=(10, 20, 30), size=64):
     """Return an image file of noise about a colour; 'png' or 'jpeg'."""
     noise = np.random.default_rng(0).integers(0, 9, (size, size, 3))
     file = io.BytesIO()
@@ -58,9 +56,7 @@ def encoded_image(kind: str, color: tuple[int, int, int] = (10, 20, 30), size: i
     return file.getvalue()
 
 
-def _document(
-    image: dict[str, Any], buffer: dict[str, Any], views: list[Any], changes: dict[str, Any]
-) -> dict[str, Any]:
+def _document(image, buffer, views, changes):
     accessors = [
         {
             'bufferView': 0,

@@ -1,8 +1,6 @@
 """Writes small Habitat scene data sets, for tests."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import trimesh
@@ -11,13 +9,13 @@ from PIL import Image
 RED, GREEN = (255, 0, 0), (0, 255, 0)
 
 
-def write_json(path: Path, data: Any) -> Path:
+def write_json(path, data):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(data))
     return path
 
 
-def textured_box(size: tuple[float, float, float]) -> trimesh.Trimesh:
+def textured_box(size):
     """Return a box with an image on its +z face, red in its upper half, green below."""
     mesh = trimesh.creation.box(size)
     mesh.unmerge_vertices()
@@ -29,9 +27,7 @@ def textured_box(size: tuple[float, float, float]) -> trimesh.Trimesh:
     return mesh
 
 
-def write_dataset(
-    root: Path, *, objects: dict[str, Any], instances: list[Any], **parts: Any
-) -> Path:
+def write_dataset(root, *, objects, instances, **parts):
     """Write a data set with one scene 'flat' and return its configuration's path.
 
     `objects` maps template names to (mesh or None, attributes). `parts` may hold `classes`,

@@ -13,7 +13,7 @@ KIND = sys.argv[1]
 class HangingSuite:
     name = 'hanging'
 
-    def evaluate(self, context: object) -> list[object]:
+    def evaluate(self, context):
         (context.output_directory / 'begun.txt').write_text(KIND)
         while True:
             time.sleep(0.01)

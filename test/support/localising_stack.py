@@ -22,20 +22,20 @@ class LocalisingStack(CloudStack):
     name, topic, depth = 'localising_stack', '/slam/cloud_map', 10
     pose_topic = (Odometry, 'ground_truth/odometry')
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.edges: dict[str, tuple[str, np.ndarray]] = {}
         self.start: np.ndarray | None = None
         self.tf = self.create_publisher(TFMessage, '/tf', 10)
         self.create_subscription(TFMessage, '/tf_static', self.learn, LATCHED)
 
-    def learn(self, message: TFMessage) -> None:
+    def learn(self, message):
         for edge in message.transforms:
             pose = matrix(edge.transform.translation, edge.transform.rotation)
             self.edges[edge.child_frame_id] = (edge.header.frame_id, pose)
         self.work()
 
-    def work(self) -> None:
+    def work(self):
         """Map the complete frames, in the order of the stamps."""
         while self.parts and {'camera_link', 'camera_color_optical_frame'} <= self.edges.keys():
             stamp = min(self.parts)
@@ -43,7 +43,7 @@ class LocalisingStack(CloudStack):
                 return
             self.map(self.parts.pop(stamp))
 
-    def map(self, parts: dict[str, object]) -> None:
+    def map(self, parts):
         header, pose = parts['depth'].header, parts['pose'].pose.pose
         base = matrix(pose.position, pose.orientation)
         self.start = base if self.start is None else self.start
@@ -59,7 +59,7 @@ class LocalisingStack(CloudStack):
         self.publish(header.stamp, 'map')
 
 
-def transform(stamp: object, parent: str, child: str, pose: np.ndarray) -> TransformStamped:
+def transform(stamp, parent, child, pose):
     message = TransformStamped(child_frame_id=child)
     message.header.stamp, message.header.frame_id = stamp, parent
     place, turn = message.transform.translation, message.transform.rotation

@@ -1,7 +1,5 @@
 """A small server on loopback that speaks the APIs of language models and misbehaves on demand."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections import deque
@@ -37,7 +35,7 @@ class Received:
     body: dict[str, Any]
 
     @property
-    def results(self) -> list[str]:
+    def results(self):
         """The results of the tools so far, in either API."""
         parts = [part for turn in self.body.get('contents', ()) for part in turn['parts']]
         found = [part['functionResponse'] for part in parts if 'functionResponse' in part]
@@ -46,7 +44,7 @@ class Received:
         return [m['content'] for m in self.body.get('messages', ()) if m['role'] == 'tool']
 
     @property
-    def prompt(self) -> str:
+    def prompt(self):
         """The text of the user's part, in either API."""
         if 'contents' in self.body:
             parts = self.body['contents'][0]['parts']
@@ -70,7 +68,7 @@ class LoopbackModels:
     """Replies in place of `reply` with a text, or with calls: name and arguments as they are."""
     always: Misstep | None = None
 
-    def __enter__(self) -> LoopbackModels:
+    def __enter__(self):
         self.released = threading.Event()
         self._lock = threading.Lock()
         self._under_way = 0
@@ -82,17 +80,17 @@ class LoopbackModels:
         ).start()
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, *exception):
         self.released.set()
         self._server.shutdown()
         self._server.server_close()
 
     @property
-    def url(self) -> str:
+    def url(self):
         """Address without a path."""
         return f'http://127.0.0.1:{self._server.server_address[1]}'
 
-    def take(self, request: Received) -> Misstep | None:
+    def take(self, request):
         """Note a request and return what shall go wrong with it."""
         with self._lock:
             self.received.append(request)
@@ -100,7 +98,7 @@ class LoopbackModels:
             self.most_at_once = max(self.most_at_once, self._under_way)
             return self.missteps.popleft() if self.missteps else self.always
 
-    def done(self) -> None:
+    def done(self):
         """Note that a request was answered."""
         with self._lock:
             self._under_way -= 1
@@ -109,7 +107,7 @@ class LoopbackModels:
 class _Handler(BaseHTTPRequestHandler):
     models: LoopbackModels
 
-    def do_POST(self) -> None:
+    def do_POST(self):
         length = int(self.headers['Content-Length'])
         body = json.loads(self.rfile.read(length))
         request = Received(self.path, dict(self.headers), body)
@@ -122,12 +120,12 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             self._done()
 
-    def _done(self) -> None:
+    def _done(self):
         if self._under_way:
             self._under_way = False
             self.models.done()
 
-    def _answer(self, request: Received, misstep: Misstep | None) -> None:
+    def _answer(self, request, misstep):
         kind = misstep.kind if misstep else 'ok'
         if misstep is not None and kind == 'status':
             self._send(misstep.status, misstep.body, misstep.headers)
@@ -149,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
             speak = _gemini if 'generateContent' in request.path else _openai
             self._send(200, json.dumps(speak(text, kind, self.models.tokens, calls)))
 
-    def _send(self, status: int, body: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
+    def _send(self, status, body, headers=()):
         data = body.encode()
         self.send_response(status)
         self.send_header('Content-Type', 'application/json')
@@ -161,13 +159,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def log_message(self, *args: object) -> None:
+    def log_message(self, *args):
         pass
 
 
-def _openai(
-    text: str, kind: str, tokens: tuple[int, int], calls: list[tuple[str, str]]
-) -> dict[str, Any]:
+def _openai(text, kind, tokens, calls):
     usage = {'prompt_tokens': tokens[0], 'completion_tokens': tokens[1]}
     if kind == 'empty':
         return {'choices': [], 'usage': usage}
@@ -185,9 +181,7 @@ def _openai(
     return {'choices': [{'index': 0, 'message': message, 'finish_reason': finish}], 'usage': usage}
 
 
-def _gemini(
-    text: str, kind: str, tokens: tuple[int, int], calls: list[tuple[str, str]]
-) -> dict[str, Any]:
+def _gemini(text, kind, tokens, calls):
     usage = {
         'promptTokenCount': tokens[0],
         'candidatesTokenCount': tokens[1] - 2,

@@ -1,8 +1,5 @@
 """MCAP files of any records, sound or not."""
 
-from pathlib import Path
-from typing import Any
-
 import lz4.frame
 import zstandard
 from mcap.data_stream import RecordBuilder
@@ -12,29 +9,29 @@ STRING = 'std_msgs/msg/String'
 TEXT = b'\0\1\0\0\6\0\0\0hello\0'
 
 
-def built(*records: Any) -> bytes:
+def built(*records):
     builder = RecordBuilder()
     for record in records:
         record.write(builder)
     return builder.end()
 
 
-def schema(number: int = 1, name: str = STRING, text: str = 'string data\n') -> Schema:
+def schema(number=1, name=STRING, text='string data\n'):
     return Schema(id=number, name=name, encoding='ros2msg', data=text.encode())
 
 
-def channel(number: int = 1, topic: str = '/text', qos: str = '') -> Channel:
+def channel(number=1, topic='/text', qos=''):
     return Channel(
         id=number, topic=topic, message_encoding='cdr', schema_id=number,
         metadata={'offered_qos_profiles': qos},
     )  # fmt: skip
 
 
-def message(log_ns: int = 5, data: bytes = TEXT, number: int = 1) -> Message:
+def message(log_ns=5, data=TEXT, number=1):
     return Message(channel_id=number, log_time=log_ns, publish_time=log_ns, sequence=0, data=data)
 
 
-def chunk(content: bytes, compression: str = '', size: int | None = None, **times: int) -> Chunk:
+def chunk(content, compression='', size=None, **times):
     data = {
         '': lambda: content,
         'zstd': lambda: zstandard.ZstdCompressor().compress(content),
@@ -47,9 +44,7 @@ def chunk(content: bytes, compression: str = '', size: int | None = None, **time
     )  # fmt: skip
 
 
-def write_mcap(
-    path: Path, *records: Any, summary: bool = True, repeat: int = 1, **statistics: int
-) -> Path:
+def write_mcap(path, *records, summary=True, repeat=1, **statistics):
     """Write records; the summary names chunks, each as often as said, and all topics."""
     head = b'\x89MCAP0\r\n' + built(Header(profile='ros2', library=''))
     body, indexes = b'', []

@@ -23,7 +23,7 @@ def boxed(object_id, low, high, **more):
             'bbox': corners(low, high), **more}  # fmt: skip
 
 
-def change(kind: str, *rows: tuple[str, str, str]) -> dict:
+def change(kind, *rows):
     return {
         'context_change': 'The chair has moved.',
         'change_type': kind,

@@ -5,12 +5,11 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 
-def ros2_launch(file: str, *arguments: str, domain: int, logs: Path) -> subprocess.Popen:
+def ros2_launch(file, *arguments, domain, logs):
     """Start a launch file of this package in a domain."""
     if shutil.which('ros2') is None:
         pytest.skip('the ros2 command is not on PATH; source a ROS 2 installation')
@@ -30,19 +29,19 @@ def ros2_launch(file: str, *arguments: str, domain: int, logs: Path) -> subproce
     )
 
 
-def finished(process: subprocess.Popen, timeout_s: float = 280.0) -> str:
+def finished(process, timeout_s=280.0):
     """Return the output of a launch that ends by itself."""
     text, _ = process.communicate(timeout=timeout_s)
     return text
 
 
-def interrupted(process: subprocess.Popen) -> str:
+def interrupted(process):
     """Press Ctrl-C, and return the output."""
     process.send_signal(signal.SIGINT)
     return finished(process, 60.0)
 
 
-def wait_for(process: subprocess.Popen, text: str) -> list[str]:
+def wait_for(process, text):
     """Read on until a line holds a text; return all lines up to it."""
     lines = []
     for line in process.stdout:

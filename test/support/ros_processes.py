@@ -4,10 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 from osmabench_ros.base.contract import FRAME_TOPICS
 from osmabench_ros.bringup.spec.isolation import make_isolated_environment
@@ -25,7 +22,7 @@ KINDS = {
 
 
 @contextmanager
-def process(domain: int, *command: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
+def process(domain, *command, **options):
     """Yield a Python process, which is ended, if need be by force, when the block is left."""
     environment = {**make_isolated_environment(domain), 'PYTHONPATH': str(TESTS)}
     if extra := os.environ.get('PYTHONPATH'):
@@ -45,7 +42,7 @@ def process(domain: int, *command: str, **options: Any) -> Iterator[subprocess.P
 class Listener(Spinner):
     """A node that keeps topic and bytes, in hexadecimal, of its messages, and calls runs."""
 
-    def __init__(self, context: Any, topics: tuple[str, ...]) -> None:
+    def __init__(self, context, topics):
         from rclpy.executors import SingleThreadedExecutor
         from rclpy.node import Node
 
@@ -56,7 +53,7 @@ class Listener(Spinner):
         for topic in topics:
             self._subscribe(topic)
 
-    def _subscribe(self, topic: str) -> None:
+    def _subscribe(self, topic):
         from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile
 
         from osmabench_ros.ros.messages.message_definitions import message_class
@@ -73,11 +70,11 @@ class Listener(Spinner):
             raw=True,
         )
 
-    def wait(self, topic: str, count: int) -> None:
+    def wait(self, topic, count):
         """Wait until a topic has brought so many messages."""
         self.spin_until(lambda: sum(item[0] == topic for item in self.heard) >= count)
 
-    def end(self) -> list[list[str]]:
+    def end(self):
         """Return all that was received, in order, once no more comes."""
         count = -1
         while count != len(self.heard):
@@ -85,7 +82,7 @@ class Listener(Spinner):
             self.spin_for(1.0)
         return self.heard
 
-    def call(self, server: str, name: str, frames: int = 0) -> Any:
+    def call(self, server, name, frames=0):
         """Call a service of a run, and return its answer."""
         from osmabench_ros.srv import ControlRun, StepRun
 
@@ -102,7 +99,7 @@ class Listener(Spinner):
 
 
 @contextmanager
-def listening(domain: int, *topics: str) -> Iterator[Listener]:
+def listening(domain, *topics):
     """Yield a node of this process that receives topics of a domain."""
     import rclpy
 
@@ -117,11 +114,11 @@ def listening(domain: int, *topics: str) -> Iterator[Listener]:
         context.try_shutdown()
 
 
-def wait_until_recorded(folder: Path, frames: int) -> None:
+def wait_until_recorded(folder, frames):
     """Wait until a recorder has received all frames of a talker, or counted those it missed."""
     names = {f'/{name}' for name in FRAME_TOPICS}
 
-    def recorded() -> bool:
+    def recorded():
         try:
             report = read_report(folder)
         except SequenceError:  # not yet written
@@ -136,14 +133,14 @@ def wait_until_recorded(folder: Path, frames: int) -> None:
     wait_until(recorded, state=lambda: f'for {frames} frames in {folder}')
 
 
-def node_arguments(name: str, parameters: Mapping[str, Any]) -> list[str]:
+def node_arguments(name, parameters):
     """Return what runs a node of this package, active at once."""
     settings = {**parameters, 'autostart': True}
     pairs = [item for key, value in settings.items() for item in ('-p', f'{key}:={_text(value)}')]
     return ['-m', f'osmabench_ros.nodes.{name}', '--ros-args', *pairs]
 
 
-def _text(value: Any) -> str:
+def _text(value):
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
@@ -151,7 +148,7 @@ def _text(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-def interrupt(running: subprocess.Popen[str], timeout_s: float = 180.0) -> tuple[int, str]:
+def interrupt(running, timeout_s=180.0):
     """Send Ctrl-C; return the exit code and all output."""
     running.send_signal(signal.SIGINT)
     output, errors = running.communicate(timeout=timeout_s)

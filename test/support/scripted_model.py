@@ -2,10 +2,9 @@
 
 import json
 import re
-from typing import Any
 
 
-def _json_after(heading: str, prompt: str) -> Any:
+def _json_after(heading, prompt):
     """Return the JSON on the line after a heading."""
     match = re.search(re.escape(heading) + r'[^\n]*\n\s*([\[{].*)', prompt)
     assert match, f'{heading!r} is not in the prompt:\n{prompt}'
@@ -42,7 +41,7 @@ ROOMS = [{
 }]  # fmt: skip
 
 
-def reply(prompt: str) -> str:
+def reply(prompt):
     """Answer a prompt of the package by the task that it sets."""
     if prompt.startswith('Write 12 different descriptions'):
         texts = [DINING, f' {DINING.upper()} ', DINING.replace('armchairs', 'sofas'), 'A room.']
@@ -72,7 +71,7 @@ def reply(prompt: str) -> str:
     return json.dumps({'answers': [_answer(item) for item in asked]})
 
 
-def _check(item: dict[str, Any]) -> dict[str, str]:
+def _check(item):
     doubtful = 'piano' in item['question']
     return {
         'id': item['id'],
@@ -81,7 +80,7 @@ def _check(item: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _answer(item: dict[str, Any]) -> dict[str, Any]:
+def _answer(item):
     value = {'yes_no': 'Yes', 'integer': '1', 'number': '1.5', 'text': 'chair'}
     value['coordinates'] = '1.0, 2.0, 0.5'
     return {'id': item['id'], 'answer': value[item['answer_type']], 'nodes': [3, 99999]}

@@ -8,7 +8,6 @@ import sys
 import time
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -26,16 +25,16 @@ class ScriptedNode(NodeSpec):
     words: tuple[str, ...] = ()
 
     @property
-    def module(self) -> str:
+    def module(self):
         """This module."""
         return 'support.scripted_node'
 
-    def arguments(self, _folder: Path) -> list[str]:
+    def arguments(self, _folder):
         """Return its instructions."""
         return list(self.words)
 
 
-def main() -> int:
+def main():
     words = sys.argv[1:]
     found = {
         'pid': os.getpid(),

@@ -1,15 +1,12 @@
 """Parameters of tests that are too many for `make test`."""
 
-from collections.abc import Iterable
-from typing import Any
-
 import pytest
 
 
-def few(values: Iterable[Any], *kept: Any) -> list[Any]:
+def few(values, *kept):
     """Return parameters, all but those that are kept for `make test` marked as `full`."""
 
-    def marked(value: Any) -> Any:
+    def marked(value):
         arguments = value if isinstance(value, tuple) else (value,)
         return pytest.param(*arguments, marks=pytest.mark.full)
 

@@ -1,7 +1,5 @@
 """Tiny networks of random weights that transformers itself builds and saves; for tests."""
 
-from pathlib import Path
-
 from support.libraries import Lazy
 
 torch, hf = Lazy('torch'), Lazy('transformers')
@@ -25,7 +23,7 @@ _VISION = {
 }
 
 
-def _tokenizer(folder: Path, **options: str) -> hf.PreTrainedTokenizerBase:
+def _tokenizer(folder, **options):
     """A vocabulary of whole words."""
     folder.mkdir(parents=True, exist_ok=True)
     special = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
@@ -33,7 +31,7 @@ def _tokenizer(folder: Path, **options: str) -> hf.PreTrainedTokenizerBase:
     return hf.BertTokenizer(str(folder / 'vocab.txt'), **options)
 
 
-def clip(folder: Path) -> Path:
+def clip(folder):
     """Image and text features of 8 dimensions."""
     torch.manual_seed(0)
     ends = {'bos_token_id': 2, 'eos_token_id': 3, 'pad_token_id': 0}
@@ -45,7 +43,7 @@ def clip(folder: Path) -> Path:
     return folder
 
 
-def mask2former(folder: Path) -> Path:
+def mask2former(folder):
     """A segment of three classes; random masks of more queries would cancel each other."""
     torch.manual_seed(0)
     backbone = hf.SwinConfig(
@@ -80,7 +78,7 @@ def mask2former(folder: Path) -> Path:
     return folder
 
 
-def sam(folder: Path) -> Path:
+def sam(folder):
     """Masks for points and boxes."""
     torch.manual_seed(0)
     config = hf.SamConfig(
@@ -119,7 +117,7 @@ def sam(folder: Path) -> Path:
     return folder
 
 
-def owl(folder: Path) -> Path:
+def owl(folder):
     """Boxes of the objects that a text names."""
     torch.manual_seed(0)
     config = hf.OwlViTConfig(text_config=_TEXT, vision_config=_VISION, projection_dim=16)
@@ -131,7 +129,7 @@ def owl(folder: Path) -> Path:
     return folder
 
 
-def segformer(folder: Path, names: list[str]) -> Path:
+def segformer(folder, names):
     """A class for every pixel."""
     torch.manual_seed(0)
     config = hf.SegformerConfig(

@@ -1,6 +1,5 @@
 """The scene of fourteen tiles, and a map of it with errors, that OpenLex3D's code was run on."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,20 +26,20 @@ with np.load(FOLDER / 'inputs.npz') as _arrays:
     _INPUTS = dict(_arrays)
 
 
-def encode(space: FeatureSpace | None, texts: Sequence[str]) -> np.ndarray:
+def encode(space, texts):
     """Return the stored vector of each word of the prompt list."""
     words = PROMPTS.read_text().split('\n')
     return _INPUTS['word_vectors'][[words.index(text) for text in texts]]
 
 
-def true_surface() -> LabelledCloud:
+def true_surface():
     """Return tiles of 0.75 m in a row."""
     points, instances = _INPUTS['true_points'], _INPUTS['true_instances']
     normals = np.tile(np.array([[0, 0, 1]], np.float32), (len(points), 1))
     return LabelledCloud(points, np.zeros(len(points), np.int32), instances, normals)
 
 
-def map_with_errors() -> SemanticMap:
+def map_with_errors():
     """Return noisy points, a seventh of them missing, in masks that spill over."""
     instances = _INPUTS['instances']
     space = FeatureSpace('clip', _INPUTS['feature_vectors'], 'ViT-H-14')

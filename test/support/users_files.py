@@ -7,7 +7,7 @@ from pathlib import Path
 from osmabench_ros.base.files import DRAFT_PREFIX, PREVIOUS
 
 
-def fill(folder: Path, elsewhere: Path) -> None:
+def fill(folder, elsewhere):
     """Put a user's files into a folder; links lead to others that are put elsewhere."""
     (elsewhere / 'photos').mkdir(parents=True, exist_ok=True)
     for name in ('photos/one.jpg', 'report.json', 'diary'):
@@ -37,7 +37,7 @@ def fill(folder: Path, elsewhere: Path) -> None:
     (folder / 'repository' / '.git' / 'precious').write_text('commit')
 
 
-def snapshot(*folders: Path) -> dict[Path, tuple[int, bytes | str | None]]:
+def snapshot(*folders):
     """Return mode and content of everything in some folders, the folders too; through no link."""
     found = {}
     for folder in folders:
@@ -51,14 +51,14 @@ def snapshot(*folders: Path) -> dict[Path, tuple[int, bytes | str | None]]:
     return found
 
 
-def lost(before: dict[Path, tuple[int, bytes | str | None]], *folders: Path) -> list[Path]:
+def lost(before, *folders):
     """Return the files that are neither unchanged nor moved aside; later files do not count."""
     after = snapshot(*folders)
     kept = {(_before_its_move(path), now) for path, now in after.items()}
     return [path for path, was in before.items() if (path, was) not in kept]
 
 
-def _before_its_move(path: Path) -> Path:
+def _before_its_move(path):
     """Return the path that a file in ``previous/<time>`` had."""
     if PREVIOUS not in path.parts[:-1]:
         return path

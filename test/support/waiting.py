@@ -1,7 +1,6 @@
 """How tests wait: for an event, with a generous limit."""
 
 import time
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 import psutil
@@ -11,12 +10,12 @@ PERIOD_S = 0.02
 
 
 def wait_until(
-    condition: Callable[[], T],
-    timeout_s: float = 120.0,
+    condition,
+    timeout_s=120.0,
     *,
-    step: Callable[[], object] = lambda: time.sleep(PERIOD_S),
-    state: Callable[[], object] = lambda: '',
-) -> T:
+    step=lambda: time.sleep(PERIOD_S),
+    state=lambda: '',
+):
     """Repeat a step until a condition holds, and return its value; fail with the state."""
     deadline = time.monotonic() + timeout_s
     while not (value := condition()):
@@ -25,7 +24,7 @@ def wait_until(
     return value
 
 
-def is_alive(pid: int) -> bool:
+def is_alive(pid):
     """Return whether a process is there and has not ended."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
@@ -38,11 +37,11 @@ class Spinner:
 
     executor: Any
 
-    def state_in_words(self) -> str:
+    def state_in_words(self):
         """Describe the last state of a wait that timed out."""
         return ''
 
-    def spin_until(self, condition: Callable[[], object], timeout_s: float = 120.0) -> None:
+    def spin_until(self, condition, timeout_s=120.0):
         """Spin until a condition holds."""
         wait_until(
             condition,
@@ -51,7 +50,7 @@ class Spinner:
             state=self.state_in_words,
         )
 
-    def spin_for(self, seconds: float) -> None:
+    def spin_for(self, seconds):
         """Spin for a while, for what must not happen."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

@@ -8,7 +8,6 @@ import pytest
 from support.world.graphs import as_map, ground_truth_of, large_graph, living_room, vocabulary
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.vqa.answering.baselines import keep_inventory, permute_names
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.evaluation import answer_all, judge_all
@@ -16,17 +15,17 @@ from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 
 
-def fill_scene(graph: SceneGraph) -> SceneGraph:
+def fill_scene(graph):
     low = np.min([node.box.minimum for node in graph.nodes], axis=0)
     high = np.max([node.box.maximum for node in graph.nodes], axis=0)
     return change(graph, lambda node: replace(node, box=AxisAlignedBox(low, high)))
 
 
-def remove_boxes(graph: SceneGraph) -> SceneGraph:
+def remove_boxes(graph):
     return change(graph, lambda node: replace(node, box=None))
 
 
-def mirror(graph: SceneGraph) -> SceneGraph:
+def mirror(graph):
     sign = np.array([-1, 1, 1])
 
     def mirrored(node):
@@ -36,7 +35,7 @@ def mirror(graph: SceneGraph) -> SceneGraph:
     return change(graph, mirrored)
 
 
-def change(graph: SceneGraph, changed) -> SceneGraph:
+def change(graph, changed):
     return replace(graph, nodes=tuple(map(changed, graph.nodes)))
 
 
@@ -71,7 +70,7 @@ def label_of(node):
     return node.label
 
 
-def accuracy(semantic_map, questions) -> float:
+def accuracy(semantic_map, questions):
     answers = answer_all(semantic_map, questions, RuleAnswerer())
     verdicts = judge_all(questions, answers, DeterministicJudge())
     return float(np.mean([verdict.correct for verdict in verdicts]))

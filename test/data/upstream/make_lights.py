@@ -10,7 +10,7 @@ FOLDER = Path(__file__).parent / 'lights'
 GOALS = 5
 
 
-def load_light_setup(clone: Path) -> Any:
+def load_light_setup(clone):
     """Return the function that sets lights up, without Habitat-Sim."""
     gfx: Any = types.ModuleType('habitat_sim.gfx')
     gfx.LightInfo = lambda **info: info
@@ -27,7 +27,7 @@ def load_light_setup(clone: Path) -> Any:
     return code['set_light_setup']
 
 
-def lights_of_goals(set_light_setup: Any, file: Path) -> list[list[dict[str, Any]]]:
+def lights_of_goals(set_light_setup, file):
     """Return the lights of each goal segment, as they are handed to Habitat-Sim."""
     lights: list[list[dict[str, Any]]] = []
     simulator = types.SimpleNamespace(set_light_setup=lambda found, _: lights.append(found))

@@ -6,7 +6,6 @@ import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import open3d as o3d
 from support.upstream_tiles import (
@@ -27,14 +26,14 @@ TOP_K = 10
 EXCLUDED = ['wall', 'floor', 'ceiling', 'doorframe', 'ledge', 'windowledge']
 
 
-def load_upstream(clone: str) -> SimpleNamespace:
+def load_upstream(clone):
     sys.path.insert(0, clone)
     from openlex3d.core import align_masks, categories, cosine_similarity, evaluation, io, metric
     from openlex3d.models.base import VisualLanguageEncoder
     from openlex3d.scripts import evaluate_queries
 
     class Encoder(VisualLanguageEncoder):
-        def compute_text_features(self, input_text: list[str], batch_size: int = 64) -> Any:
+        def compute_text_features(self, input_text, batch_size=64):
             return encode(None, input_text)
 
     cosine_similarity.load_model = lambda config: Encoder()
@@ -45,7 +44,7 @@ def load_upstream(clone: str) -> SimpleNamespace:
     )  # fmt: skip
 
 
-def compute_metrics(upstream: SimpleNamespace, prediction: Path, alignment: str) -> dict:
+def compute_metrics(upstream, prediction, alignment):
     """Return the published code's metrics with the settings it comes with."""
     truth, words = true_surface(), PROMPTS.read_text().split('\n')
     mapped_cloud, features = upstream.io.load_predicted_features(str(prediction))

@@ -8,12 +8,12 @@ from pathlib import Path
 OUTPUT = Path(__file__).with_name('rtabmap_launch.json')
 
 
-def constant(call: ast.Call, key: str) -> object:
+def constant(call, key):
     values = (k.value for k in call.keywords if k.arg == key)
     return next((value.value for value in values if isinstance(value, ast.Constant)), None)
 
 
-def calls(tree: ast.AST, function: str) -> list[ast.Call]:
+def calls(tree, function):
     found = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
     return [call for call in found if getattr(call.func, 'id', '') == function]
 

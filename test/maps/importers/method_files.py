@@ -7,7 +7,6 @@ import sqlite3
 import sys
 import types
 import uuid
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,12 +22,12 @@ CLIP /= np.linalg.norm(CLIP, axis=1, keepdims=True)
 CLASSES = ['item', 'chair', 'table', 'wall']
 
 
-def z_up(points: np.ndarray) -> np.ndarray:
+def z_up(points):
     """Return Habitat's (x, y up, z) as (x, -z, y)."""
     return np.stack([points[:, 0], -points[:, 2], points[:, 1]], axis=1)
 
 
-def corners_of(points: np.ndarray) -> np.ndarray:
+def corners_of(points):
     """Return what Open3D's AxisAlignedBoundingBox.get_box_points gives."""
     (x0, y0, z0), (x1, y1, z1) = points.min(axis=0), points.max(axis=0)
     return np.array([
@@ -37,21 +36,21 @@ def corners_of(points: np.ndarray) -> np.ndarray:
     ])  # fmt: skip
 
 
-def write_pickle(path: Path, data: Any) -> None:
+def write_pickle(path, data):
     """Write a gzip pickle as ConceptGraphs and BBQ do."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with gzip.open(path, 'wb') as stream:
         pickle.dump(data, stream)
 
 
-def write_cloud(path: Path, points: np.ndarray, **columns: np.ndarray) -> None:
+def write_cloud(path, points, **columns):
     """Write a PLY file as Open3D does: doubles, and 8-bit colours if given."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open('wb') as stream:
         write_ply(stream, {**{name: points[:, i] for i, name in enumerate('xyz')}, **columns})
 
 
-def other_class(module: str, name: str) -> type:
+def other_class(module, name):
     """Return a class that pickles under its name in another package."""
     kind = type(name, (), {'__module__': module, '__qualname__': name})
     sys.modules.setdefault(module.split('.')[0], types.ModuleType(module.split('.')[0]))
@@ -59,7 +58,7 @@ def other_class(module: str, name: str) -> type:
     return kind
 
 
-def omega_config() -> Any:
+def omega_config():
     """Return an object that pickles as OmegaConf's DictConfig, with the names it uses."""
     config = other_class('omegaconf.dictconfig', 'DictConfig')()
     leaf = other_class('omegaconf.nodes', 'AnyNode')()
@@ -69,7 +68,7 @@ def omega_config() -> Any:
     return config
 
 
-def conceptgraphs_object(points: np.ndarray, feature: int, class_id: int, seen: int) -> dict:
+def conceptgraphs_object(points, feature, class_id, seen):
     """Return an object as MapObjectList.to_serializable gives it."""
     return {
         'image_idx': list(range(seen)),
@@ -93,7 +92,7 @@ def conceptgraphs_object(points: np.ndarray, feature: int, class_id: int, seen: 
     }
 
 
-def write_conceptgraphs(scene: Path, graph: bool = True) -> None:
+def write_conceptgraphs(scene, graph=True):
     """Write branch main: four objects, of which 1 is pruned, and two that are background."""
     objects = [
         conceptgraphs_object(CHAIR, 0, 1, 5),
@@ -140,7 +139,7 @@ def write_conceptgraphs(scene: Path, graph: bool = True) -> None:
     (scene / 'sg_cache' / 'cfslam_object_relations.json').write_text(json.dumps(relations))
 
 
-def _relation(first: int, second: int, relation: str, reason: str) -> dict:
+def _relation(first, second, relation, reason):
     box = {'bbox_extent': [0.1, 0.1, 0.1], 'bbox_center': [0.0, 0.0, 0.0], 'object_tag': 'x'}
     return {
         'object1': {'id': first, **box},
@@ -150,7 +149,7 @@ def _relation(first: int, second: int, relation: str, reason: str) -> dict:
     }
 
 
-def write_ali_dev(folder: Path, edge_file: bool = True) -> None:
+def write_ali_dev(folder, edge_file=True):
     """Write branch ali-dev: numbers of objects (curr_obj_num) that are not their places."""
     objects = []
     for points, number, class_id, caption in ((CHAIR, 11, 1, 'a wooden chair'), (TABLE, 4, 2, '')):
@@ -199,7 +198,7 @@ def write_ali_dev(folder: Path, edge_file: bool = True) -> None:
         (folder / 'edge_json_run.json').write_text(json.dumps({'edge_0': edge}))
 
 
-def write_bbq(folder: Path, features: bool = False, nodes: bool = True) -> None:
+def write_bbq(folder, features=False, nodes=True):
     """Write a BBQ map; OSMa-Bench adds `clip_ft`, a tensor of shape (1, 512)."""
     objects = []
     for i, points in enumerate((CHAIR, TABLE)):
@@ -230,7 +229,7 @@ def write_bbq(folder: Path, features: bool = False, nodes: bool = True) -> None:
         (folder / 'baseline_apt_0.json').write_text(json.dumps(listed))
 
 
-def write_openscene(folder: Path) -> np.ndarray:
+def write_openscene(folder):
     """Write what OSMa-Bench's fork writes; return the features, zero for points never seen."""
     points = np.concatenate([CHAIR, TABLE])
     features = RANDOM.normal(size=(len(points), 768)).astype(np.float16)
@@ -241,12 +240,12 @@ def write_openscene(folder: Path) -> np.ndarray:
     return features
 
 
-def gray(count: int) -> dict[str, np.ndarray]:
+def gray(count):
     """Return 8-bit colour columns."""
     return {name: np.full(count, 90, np.uint8) for name in ('red', 'green', 'blue')}
 
 
-def write_hovsg_graph(folder: Path) -> None:
+def write_hovsg_graph(folder):
     """Write floors, rooms and objects, named f, f_r and f_r_o."""
     both = np.concatenate([CHAIR, TABLE])
     layers = {
@@ -270,7 +269,7 @@ def write_hovsg_graph(folder: Path) -> None:
             (folder / 'graph' / layer / f'{name}.json').write_text(json.dumps(data))
 
 
-def write_hovsg_flat(folder: Path) -> None:
+def write_hovsg_flat(folder):
     """Write the segments and their features before a graph is built."""
     import torch
 
@@ -280,7 +279,7 @@ def write_hovsg_flat(folder: Path) -> None:
     torch.save(torch.from_numpy(CLIP[:2]), folder / 'mask_feats.pt')
 
 
-def write_rtabmap(folder: Path, points: np.ndarray = CHAIR, **columns: np.ndarray) -> None:
+def write_rtabmap(folder, points=CHAIR, **columns):
     """Write the files of rtabmap-export and a database of five nodes; two of them closures."""
     folder.mkdir(parents=True, exist_ok=True)
     write_cloud(folder / 'rtabmap_cloud.ply', points, **(columns or gray(len(points))))
@@ -314,7 +313,7 @@ MASKS = np.zeros((80, 3), np.float16)
 MASKS[:40, 0] = MASKS[10:25, 1] = MASKS[45:70, 2] = 1
 
 
-def write_fused_openscene(folder: Path, cloud: str = 'scene.pth') -> np.ndarray:
+def write_fused_openscene(folder, cloud='scene.pth'):
     """Write fused features of some points; return what marks these."""
     import torch
 
@@ -331,7 +330,7 @@ def write_fused_openscene(folder: Path, cloud: str = 'scene.pth') -> np.ndarray:
     return np.where(mask[:, None], features, 0)
 
 
-def write_conceptfusion(folder: Path, **changes: Any) -> None:
+def write_conceptfusion(folder, **changes):
     """Write parts as gradslam's save_pointcloud_to_h5 does; None leaves one out."""
     import h5py
 
@@ -342,7 +341,7 @@ def write_conceptfusion(folder: Path, **changes: Any) -> None:
             file.create_dataset(f'pc_{name}', data=array)
 
 
-def write_openfusion(folder: Path, **changes: Any) -> None:
+def write_openfusion(folder, **changes):
     """Write the .npz of VLState.save: Open3D's voxel blocks and the embeddings of places."""
     arrays = {
         'intrinsic': np.eye(3),
@@ -358,9 +357,7 @@ def write_openfusion(folder: Path, **changes: Any) -> None:
     np.savez(folder / 'room.npz', **{k: v for k, v in arrays.items() if v is not None})
 
 
-def write_openlex3d(
-    folder: Path, index: np.ndarray = INDEX, embeddings: np.ndarray = CLIP
-) -> None:
+def write_openlex3d(folder, index=INDEX, embeddings=CLIP):
     """Write a prediction as OpenLex3D's README asks for."""
     import open3d
 
@@ -372,7 +369,7 @@ def write_openlex3d(
     np.save(folder / 'embeddings.npy', embeddings)
 
 
-def write_openmask3d(folder: Path, features: bool = True) -> None:
+def write_openmask3d(folder, features=True):
     """Write three masks, of which the last has no feature."""
     import torch
 
@@ -385,7 +382,7 @@ def write_openmask3d(folder: Path, features: bool = True) -> None:
         np.save(folder / 'scene_openmask3d_features.npy', vectors)
 
 
-def write_ovo(folder: Path, **changes: Any) -> None:
+def write_ovo(folder, **changes):
     """Write ovo_map.ckpt as OVO does: a legacy torch file of two dictionaries."""
     import torch
 
@@ -409,7 +406,7 @@ def write_ovo(folder: Path, **changes: Any) -> None:
     torch.save(data, folder / 'ovo_map.ckpt', _use_new_zipfile_serialization=False)
 
 
-def write_dualmap(folder: Path) -> None:
+def write_dualmap(folder):
     """Write two objects as DualMap's save_to_disk does: pickles of its class GlobalObject."""
     kind = other_class('utils.object', 'GlobalObject')
     folder.mkdir(parents=True, exist_ok=True)
@@ -426,7 +423,7 @@ def write_dualmap(folder: Path) -> None:
         (folder / f'{item.uid}.pkl').write_bytes(pickle.dumps(item))
 
 
-def write_pointcloud(folder: Path) -> None:
+def write_pointcloud(folder):
     """Write a cloud of one instance."""
     write_cloud(folder / 'cloud.ply', CHAIR, instance=np.ones(40, np.int32), **gray(40))
 

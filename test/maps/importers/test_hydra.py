@@ -1,6 +1,4 @@
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +8,6 @@ from maps.test_storage import assert_equal
 from osmabench_ros.errors import LimitError, MapError
 from osmabench_ros.maps.importer import ImportOptions, import_map
 from osmabench_ros.maps.importers.hydra import import_payload
-from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import pack_map, unpack_map
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind
@@ -20,11 +17,11 @@ LABELS = LabelSet.from_names('small', ['chair', 'wall'])
 OPTIONS = ImportOptions(label_set=LABELS)
 
 
-def symbol(category: str, number: int) -> int:
+def symbol(category, number):
     return int(dsg.NodeSymbol(category, number).value)
 
 
-def graph(khronos: bool = False) -> Any:
+def graph(khronos=False):
     """Return a chair at a place in a kitchen of a building, with a mesh of eight vertices."""
     made = dsg.DynamicSceneGraph()
     chair = dsg.KhronosObjectAttributes() if khronos else dsg.ObjectNodeAttributes()
@@ -73,7 +70,7 @@ def graph(khronos: bool = False) -> Any:
     return made
 
 
-def check(made: SemanticMap) -> None:
+def check(made):
     by_source = {node.source_id: node for node in made.graph.nodes}
     chair, room, building = by_source['O0'], by_source['R0'], by_source['B0']
     kinds = {name: by_source[name].kind for name in ('O0', 'p0', 'R0', 'B0')}
@@ -97,7 +94,7 @@ def check(made: SemanticMap) -> None:
 
 
 @pytest.mark.parametrize('suffix', ['.json', '.sparkdsg'])
-def test_a_saved_graph_comes_out(tmp_path: Path, suffix: str) -> None:
+def test_a_saved_graph_comes_out(tmp_path, suffix):
     graph().save(str(tmp_path / f'dsg_with_mesh{suffix}'), True)
     made = import_map('hydra', tmp_path, OPTIONS)
     assert_equal(unpack_map(pack_map(made)), made)
@@ -112,7 +109,7 @@ def test_a_saved_graph_comes_out(tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize('mesh', [True, False])
-def test_the_payload_of_the_topic_comes_out(tmp_path: Path, mesh: bool) -> None:
+def test_the_payload_of_the_topic_comes_out(tmp_path, mesh):
     payload = graph().to_binary(mesh)
     made = import_payload(payload, OPTIONS)
     assert made.graph.by_id
@@ -123,7 +120,7 @@ def test_the_payload_of_the_topic_comes_out(tmp_path: Path, mesh: bool) -> None:
 
 
 @pytest.mark.parametrize('mesh', [True, False])
-def test_khronos_objects_bring_their_own_points(tmp_path: Path, mesh: bool) -> None:
+def test_khronos_objects_bring_their_own_points(tmp_path, mesh):
     graph(khronos=True).save(str(tmp_path / 'dsg.json'), mesh)
     data = json.loads((tmp_path / 'dsg.json').read_text())
     for node in data['nodes']:
@@ -143,12 +140,12 @@ def test_khronos_objects_bring_their_own_points(tmp_path: Path, mesh: bool) -> N
 @pytest.mark.parametrize(
     ('cut', 'words'), [(0, 'of 0 bytes'), *((cut, 'only full updates') for cut in (10, 60, 400))]
 )
-def test_a_cut_off_payload_is_refused(cut: int, words: str) -> None:
+def test_a_cut_off_payload_is_refused(cut, words):
     with pytest.raises(MapError, match=words):
         import_payload(graph().to_binary(True)[:cut], OPTIONS)
 
 
-def test_a_payload_that_claims_more_than_it_holds_takes_no_memory() -> None:
+def test_a_payload_that_claims_more_than_it_holds_takes_no_memory():
     sound = graph().to_binary(True)
     causes = []
     for place in (4, len(sound) - 1):

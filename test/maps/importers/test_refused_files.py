@@ -47,60 +47,60 @@ OPTIONS = ImportOptions(label_set=LabelSet.from_names('small', ['chair', 'table'
 DAMAGES = 20
 
 
-def changed(path: Path, change: Callable[[Any], Any]) -> None:
+def changed(path, change):
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
 
 
-def other_graph(folder: Path) -> None:
+def other_graph(folder):
     write_conceptgraphs(folder)
     path = folder / 'sg_cache' / 'scene_graph.json'
     changed(path, lambda nodes: [nodes[0], nodes[1] | {'id': 40}, nodes[2]])
 
 
-def two_maps(folder: Path) -> None:
+def two_maps(folder):
     for name in ('full_pcd_one_post.pkl.gz', 'full_pcd_two_post.pkl.gz'):
         write_pickle(folder / 'pcd_saves' / name, {'objects': []})
 
 
-def pickled(*objects: Any, key: str = 'objects') -> Callable[[Path], None]:
+def pickled(*objects, key='objects'):
     return lambda folder: write_pickle(folder / 'full_pcd_x.pkl.gz', {key: list(objects)})
 
 
-def then(write: Callable[[Path], Any], spoil: Callable[[Path], Any]) -> Callable[[Path], None]:
+def then(write, spoil):
     """Return a function that writes files, and then changes some."""
 
-    def both(folder: Path) -> None:
+    def both(folder):
         write(folder)
         spoil(folder)
 
     return both
 
 
-def cloud(**columns: Any) -> Callable[[Path], None]:
+def cloud(**columns):
     return lambda folder: write_cloud(folder / 'a.ply', CHAIR, **columns)
 
 
-def chair_as(name: str) -> Callable[[Path], None]:
+def chair_as(name):
     return lambda folder: write_cloud(folder / name, CHAIR)
 
 
-def ovo(**params: Any) -> Callable[[Path], None]:
+def ovo(**params):
     return lambda folder: write_ovo(folder, map_params=params or 3)
 
 
-def other_database(folder: Path) -> None:
+def other_database(folder):
     (folder / 'rtabmap.db').unlink()
     with sqlite3.connect(folder / 'rtabmap.db') as database:
         database.execute('CREATE TABLE Other (id INTEGER)')
     database.close()
 
 
-def odd_mask(folder: Path) -> None:
+def odd_mask(folder):
     torch.save({'feat': torch.ones(3, 4), 'mask_full': torch.ones(5).bool()}, folder / 'a_0.pt')
     write_cloud(folder / 'a.ply', CHAIR[:5])
 
 
-def pcd(data: str, count: int = 9_000_000_000, rows: str = '1 2 3\n' * 9) -> Callable[[Path], Any]:
+def pcd(data, count=9_000_000_000, rows='1 2 3\n' * 9):
     header = (
         'VERSION 0.7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\n'
         f'WIDTH {count}\nHEIGHT 1\nPOINTS {count}\nDATA {data}\n'
@@ -197,20 +197,20 @@ def test_a_path_without_a_map_is_named(tmp_path, monkeypatch, method, path):
     assert len(str(caught.value)) < 1500
 
 
-def external(folder: Path, file: Any) -> None:
+def external(folder, file):
     outside = [(str(folder / 'secret.bin'), 0, h5py.h5f.UNLIMITED)]
     file.create_dataset('pc_points', (3, 3), np.float32, external=outside)
 
 
-def linked(folder: Path, file: Any) -> None:
+def linked(folder, file):
     file['pc_points'] = h5py.ExternalLink(str(folder / 'secret.h5'), 'pc_points')
 
 
-def empty_giant(folder: Path, file: Any) -> None:
+def empty_giant(folder, file):
     file.create_dataset('pc_points', (600_000_000, 3), np.float32, chunks=(1000, 3))
 
 
-def bomb(folder: Path, file: Any) -> None:
+def bomb(folder, file):
     zeros = np.zeros((3_000_000, 3), np.float32)
     file.create_dataset('pc_points', data=zeros, compression='gzip')
 
@@ -237,7 +237,7 @@ def test_hostile_hdf5_is_refused(tmp_path, monkeypatch, make, text):
         import_map('conceptfusion', tmp_path)
 
 
-def damaged(data: bytes, rng: np.random.Generator) -> bytes:
+def damaged(data, rng):
     """Cut data off, or change a few bytes, most of them where headers are."""
     if rng.random() < 0.25:
         return data[: rng.integers(0, len(data))]

@@ -15,7 +15,7 @@ from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 LABELS = LabelSet.from_names('room', ['chair', 'coffee table'])
 
 
-def detection(name: str, hypotheses, yaw_rad: float = 0.0, frame_id: str = '', size=(2, 1, 0.5)):
+def detection(name, hypotheses, yaw_rad=0.0, frame_id='', size=(2, 1, 0.5)):
     results = [
         make(
             'vision_msgs/ObjectHypothesisWithPose',
@@ -34,14 +34,14 @@ def detection(name: str, hypotheses, yaw_rad: float = 0.0, frame_id: str = '', s
     )  # fmt: skip
 
 
-def read(*detections, label_set: LabelSet | None = LABELS):
+def read(*detections, label_set=LABELS):
     message = make(
         'vision_msgs/Detection3DArray', header=header(5, 'map'), detections=list(detections)
     )
     return map_of_detections(message, '/boxes', TopicOptions('detector', label_set))
 
 
-def test_boxes_become_nodes_with_their_best_class_first() -> None:
+def test_boxes_become_nodes_with_their_best_class_first():
     made = read(
         detection('4', [('Chair', 0.2), ('coffee_table', 0.7), ('sofa', 0.1)], np.pi / 2, 'map'),
         detection('8', [('1', 0.5), ('77', 0.4)]),
@@ -61,20 +61,20 @@ def test_boxes_become_nodes_with_their_best_class_first() -> None:
     np.testing.assert_allclose(first.box.center, [1, 2, 3])
 
 
-def test_a_node_survives_the_detection() -> None:
+def test_a_node_survives_the_detection():
     node = read(detection('4', [('chair', 0.2)], 0.3)).graph.nodes[0]
     again = convert_detections([make_detection(node)], LABELS)[0]
     assert (again.id, again.labels) == (node.id, node.labels)
     np.testing.assert_allclose(again.oriented_box.corners(), node.oriented_box.corners())
 
 
-def test_names_that_are_no_node_ids_are_kept_beside_new_ids() -> None:
+def test_names_that_are_no_node_ids_are_kept_beside_new_ids():
     made = read(detection('mug-7', [('mug', 1.0)]), detection('2', []), label_set=None)
     assert [(node.id, node.source_id) for node in made.graph.nodes] == [(1, 'mug-7'), (2, '2')]
     assert made.graph.nodes[0].label == 'mug'
 
 
-def test_detections_at_fault_are_named() -> None:
+def test_detections_at_fault_are_named():
     with pytest.raises(
         ContractError, match='detection 1 is in frame "odom", the message in "map"'
     ):

@@ -1,6 +1,5 @@
 """When a map that was announced is given up."""
 
-from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +11,7 @@ from osmabench_ros.maps.announced_map import MapArrival
 MESSAGE: Any = SimpleNamespace(participant='mapper', chunk_count=10, payload_size=2**20)
 
 
-def follow(missing_at: Iterable[int], step_s: float = 1.0) -> float:
+def follow(missing_at, step_s=1.0):
     """Look once per step at a map; return when it was given up, or how long it was not."""
     arrival = MapArrival(MESSAGE, stall_s=5.0, now_s=100.0)
     now_s = 100.0

@@ -20,12 +20,12 @@ DENSE = DenseMap(
 )
 
 
-def read(message, label_set: LabelSet | None = LABELS):
+def read(message, label_set=LABELS):
     return map_of_point_cloud(message, '/cloud', TopicOptions('dualmap', label_set))
 
 
 @pytest.mark.parametrize('names', [{}, {'label': 'semantic', 'instance': 'object_id'}])
-def test_labels_and_instances_become_a_map(names: dict[str, str]) -> None:
+def test_labels_and_instances_become_a_map(names):
     made = read(point_cloud(DENSE, 3_000_000_005, '/odom', **names))
     assert (made.header.frame_id, made.header.stamp_ns) == ('odom', 3_000_000_005)
     assert made.header.provenance.method == 'dualmap'
@@ -38,13 +38,13 @@ def test_labels_and_instances_become_a_map(names: dict[str, str]) -> None:
     assert made.graph.frame_id == 'odom'
 
 
-def test_labels_without_meaning_keep_their_numbers() -> None:
+def test_labels_without_meaning_keep_their_numbers():
     made = read(point_cloud(DENSE), None)
     assert [node.label for node in made.graph.nodes] == ['class 1', 'class 2']
     assert made.dense.labels.tolist() == [1, 1, 2, UNLABELLED]
 
 
-def test_a_bare_cloud_is_geometry_only() -> None:
+def test_a_bare_cloud_is_geometry_only():
     """As RTAB-Map's cloud_map: x, y, z, rgb."""
     made = read(point_cloud(DenseMap(POINTS[:3], DENSE.colors[:3])), None)
     assert made.dense.labels is None
@@ -52,7 +52,7 @@ def test_a_bare_cloud_is_geometry_only() -> None:
     assert (made.graph.nodes, made.label_set) == ((), None)
 
 
-def test_a_cloud_at_fault_is_named() -> None:
+def test_a_cloud_at_fault_is_named():
     unknown = dataclasses.replace(DENSE, labels=np.full(5, 40, np.int32))
     with pytest.raises(ContractError, match=r'"/cloud": label ids \[40\].*--labels'):
         read(point_cloud(unknown))

@@ -1,8 +1,6 @@
 """Maps of every kind out of bags with embedded definitions; no ROS."""
 
 import dataclasses
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +26,6 @@ from osmabench_ros.maps.map_kinds import (
     DETECTIONS,
     DSG_UPDATE,
     SEMANTIC_MAP,
-    RecordedMap,
     choose_map_topic,
     read_recorded_map,
 )
@@ -41,11 +38,11 @@ LABELS = LabelSet.from_names('room', ['chair', 'wall'])
 OPTIONS = TopicOptions('tried', LABELS)
 
 
-def cloud(count: int) -> DenseMap:
+def cloud(count):
     return DenseMap(np.arange(3 * count, dtype=np.float32).reshape(count, 3))
 
 
-def semantic_map(count: int) -> SemanticMap:
+def semantic_map(count):
     return SemanticMap(
         MapHeader(Provenance('sender', frames_used=count), 'world', count * S),
         SceneGraph((SceneNode(1, labels=(ScoredLabel('chair', 0.5, 1),)),)),
@@ -54,12 +51,12 @@ def semantic_map(count: int) -> SemanticMap:
     )
 
 
-def read(folder: Path, topic: str, until_ns: int | None = None) -> RecordedMap:
+def read(folder, topic, until_ns=None):
     with open_bag(folder) as bag:
         return read_recorded_map(bag, topic, OPTIONS, until_ns=until_ns)
 
 
-def sent(made: SemanticMap, log_ns: int, *, lost: int = 0):
+def sent(made, log_ns, *, lost=0):
     """Return announcement and chunks of a map, less the last ones."""
     announcement, chunks = map_messages(made)
     yield '/robot/semantic_map', log_ns, announcement
@@ -99,7 +96,7 @@ def test_an_announcement_alone_is_a_scene_graph(tmp_path):
     assert 'without points' in found.remarks[0]
 
 
-def graph_announced() -> Any:
+def graph_announced():
     announcement, _ = map_messages(semantic_map(20))
     announcement.payload_size, announcement.chunk_count, announcement.digest = 0, 0, ''
     return announcement
@@ -163,7 +160,7 @@ def test_the_last_cloud_counts(tmp_path):
     assert (len(earlier.semantic_map.dense.points), earlier.log_ns) == (2, 2 * S)
 
 
-def dsg_update(payload: bytes, *, full: bool, number: int):
+def dsg_update(payload, *, full, number):
     layers, own = np.frombuffer(payload, np.uint8), header(number * S, 'map')
     parts = {'layer_contents': layers, 'full_update': full, 'sequence_number': number}
     return make('hydra_msgs/DsgUpdate', header=own, **parts)

@@ -1,30 +1,29 @@
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from osmabench_ros.geometry.frame import Intrinsics
-from osmabench_ros.simulation.effects import Effect, Shot, StructuredLightDepth, TimeOfFlightDepth
+from osmabench_ros.simulation.effects import Shot, StructuredLightDepth, TimeOfFlightDepth
 
 CAMERA = Intrinsics.from_hfov(320, 240, 1.1)
 SHOT = Shot(7, 1.4, CAMERA, seed=3)
 
 
-def plane(z: float) -> NDArray[np.float32]:
+def plane(z):
     return np.full((240, 320), z, np.float32)
 
 
-def step() -> NDArray[np.float32]:
+def step():
     depth_m = plane(3.0)
     depth_m[60:180, 100:200] = 1.0
     return depth_m
 
 
-def shadow(depth_m: NDArray[np.float32]) -> NDArray[np.bool_]:
+def shadow(depth_m):
     return StructuredLightDepth().find_shadow(depth_m, CAMERA.fx)
 
 
 @pytest.mark.parametrize('effect', [StructuredLightDepth(), TimeOfFlightDepth()])
-def test_noise_is_a_function_of_seed_and_frame(effect: Effect) -> None:
+def test_noise_is_a_function_of_seed_and_frame(effect):
     once, again = effect.depth(plane(2.0), SHOT), effect.depth(plane(2.0), SHOT)
     np.testing.assert_array_equal(once, again)
     for other in (Shot(8, 1.6, CAMERA, seed=3), Shot(7, 1.4, CAMERA, seed=4)):
@@ -33,7 +32,7 @@ def test_noise_is_a_function_of_seed_and_frame(effect: Effect) -> None:
 
 
 @pytest.mark.parametrize('effect', [StructuredLightDepth(), TimeOfFlightDepth()])
-def test_range_follows_the_convention_of_rep_118(effect: Effect) -> None:
+def test_range_follows_the_convention_of_rep_118(effect):
     depth_m = plane(2.0)
     depth_m[:, :50], depth_m[:, 100:150], depth_m[:, 300:] = np.inf, 30.0, 0.05
     if isinstance(effect, TimeOfFlightDepth):
@@ -46,14 +45,14 @@ def test_range_follows_the_convention_of_rep_118(effect: Effect) -> None:
 
 
 @pytest.mark.parametrize('z', [1.0, 2.0, 3.5])
-def test_axial_noise_of_structured_light_grows_as_published(z: float) -> None:
+def test_axial_noise_of_structured_light_grows_as_published(z):
     fine = StructuredLightDepth(disparity_step_px=0.0)
     noise = fine.depth(plane(z), SHOT) - z
     assert noise.std() == pytest.approx(0.0012 + 0.0019 * (z - 0.4) ** 2, rel=0.03)
     assert abs(noise.mean()) < 4 * noise.std() / noise.size**0.5
 
 
-def test_disparity_is_quantised() -> None:
+def test_disparity_is_quantised():
     coarse = StructuredLightDepth(scale=0.0, disparity_step_px=0.125)
     depth_m = np.broadcast_to(np.linspace(2.9, 3.1, 320, dtype=np.float32), (240, 320))
     levels = np.unique(coarse.depth(depth_m, SHOT))
@@ -62,7 +61,7 @@ def test_disparity_is_quantised() -> None:
     assert 1 < len(levels) < 10
 
 
-def test_the_projectors_shadow_is_as_wide_as_its_parallax() -> None:
+def test_the_projectors_shadow_is_as_wide_as_its_parallax():
     hidden = shadow(step())[120]
     (columns,) = np.nonzero(hidden)
     assert columns.min() == 200  # at the right of the near surface
@@ -71,7 +70,7 @@ def test_the_projectors_shadow_is_as_wide_as_its_parallax() -> None:
     assert not shadow(plane(2.0)).any()
 
 
-def test_grazing_surfaces_are_lost() -> None:
+def test_grazing_surfaces_are_lost():
     steep = np.broadcast_to(np.linspace(1.0, 60.0, 320, dtype=np.float32), (240, 320))
     sensor = StructuredLightDepth(far_m=100.0)
     lost = np.isnan(sensor.depth(steep, SHOT))
@@ -82,20 +81,20 @@ def test_grazing_surfaces_are_lost() -> None:
     assert np.isnan(sensor.depth(plane(2.0), SHOT)).sum() == 0
 
 
-def test_noise_of_time_of_flight_grows_with_the_square() -> None:
+def test_noise_of_time_of_flight_grows_with_the_square():
     sensor = TimeOfFlightDepth(wiggle_m=0.0)
     for z in (1.0, 5.0):
         noise = sensor.depth(plane(z), SHOT) - z
         assert noise.std() == pytest.approx(0.002 + 0.0008 * z**2, rel=0.03)
 
 
-def test_the_wiggle_is_systematic() -> None:
+def test_the_wiggle_is_systematic():
     sensor = TimeOfFlightDepth(noise_offset_m=0.0, noise_factor=0.0)
     error = sensor.depth(plane(0.9 * 1.25), SHOT) - 0.9 * 1.25
     np.testing.assert_allclose(error, 0.003, atol=1e-5)
 
 
-def test_pixels_fly_at_edges_only_and_between_the_surfaces() -> None:
+def test_pixels_fly_at_edges_only_and_between_the_surfaces():
     sensor = TimeOfFlightDepth(noise_offset_m=0.0, noise_factor=0.0, wiggle_m=0.0)
     seen = sensor.depth(step(), SHOT)
     flying = np.abs(seen - step()) > 0.01
@@ -109,7 +108,7 @@ def test_pixels_fly_at_edges_only_and_between_the_surfaces() -> None:
     assert near_edge.all()
 
 
-def test_distances_beyond_the_unambiguous_one_wrap() -> None:
+def test_distances_beyond_the_unambiguous_one_wrap():
     sensor = TimeOfFlightDepth(
         noise_offset_m=0.0, noise_factor=0.0, wiggle_m=0.0, unambiguous_m=5.0
     )

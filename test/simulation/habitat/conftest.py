@@ -1,5 +1,4 @@
 import os
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -7,26 +6,25 @@ from support.world.scenes import load_small_house
 
 from osmabench_ros.errors import MissingDependencyError
 from osmabench_ros.geometry.frame import Intrinsics
-from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE, HabitatSimulator
 
 CAMERA = Intrinsics.from_hfov(320, 240, np.pi / 2)
 
 
 @pytest.fixture(scope='session')
-def habitat() -> None:
+def habitat():
     """Skip what needs Habitat-Sim where no interpreter with it is named."""
     if not os.environ.get(PYTHON_VARIABLE):
         pytest.skip(f'{PYTHON_VARIABLE} names no interpreter with habitat_sim')
 
 
 @pytest.fixture(scope='session')
-def house() -> Scene:
+def house():
     return load_small_house()
 
 
 @pytest.fixture(scope='module')
-def in_house(habitat: None, house: Scene) -> Iterator[HabitatSimulator]:
+def in_house(habitat, house):
     try:
         simulator = HabitatSimulator(house, CAMERA)
     except MissingDependencyError as error:

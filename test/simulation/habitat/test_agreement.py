@@ -1,13 +1,11 @@
 """Habitat-Sim and the embedded simulator, side by side in the small house."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from support.world.scenes import camera_at
 
 from osmabench_ros.geometry.frame import Intrinsics
-from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Scene
+from osmabench_ros.scenes.scene import Light, Lighting, LightKind
 from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
@@ -55,7 +53,7 @@ LIGHTINGS = {
 
 
 @pytest.fixture(scope='module')
-def embedded(house: Scene, in_house: HabitatSimulator) -> Iterator[OpenGLSimulator]:
+def embedded(house, in_house):
     simulator = OpenGLSimulator(house, in_house.intrinsics)
     yield simulator
     simulator.close()

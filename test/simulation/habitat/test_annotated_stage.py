@@ -1,7 +1,5 @@
 """A stage with HM3D's semantic annotation looks the same in both simulators."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from support.habitat_files import paint_vertices, painted_boxes, write_annotated_stage
@@ -16,7 +14,7 @@ from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 pytestmark = pytest.mark.gl
 
 
-def test_instances_and_classes_are_those_of_the_annotation(habitat: None, tmp_path: Path) -> None:
+def test_instances_and_classes_are_those_of_the_annotation(habitat, tmp_path):
     scene = load_scene(str(write_annotated_stage(tmp_path, painted_boxes(paint_vertices))))
     camera = Intrinsics.from_hfov(320, 240, 1.4)
     theirs, ours = HabitatSimulator(scene, camera), OpenGLSimulator(scene, camera)

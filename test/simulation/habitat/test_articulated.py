@@ -1,8 +1,6 @@
 """Articulated objects look the same in both simulators."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -56,9 +54,7 @@ URDF = f"""
 """
 
 
-def write_part(
-    path: Path, size: tuple[float, float, float], color: tuple[int, int, int], plain: bool = False
-) -> None:
+def write_part(path, size, color, plain=False):
     mesh = trimesh.creation.box(size)
     if plain:
         material = trimesh.visual.material.PBRMaterial(
@@ -81,7 +77,7 @@ def write_part(
     mesh.export(path)
 
 
-def write_room_with_cabinet(folder: Path, **entry: Any) -> Path:
+def write_room_with_cabinet(folder, **entry):
     config = write_habitat_dataset(room_scene(), folder)
     urdf = folder / 'urdf' / 'cabinet'
     urdf.mkdir(parents=True)
@@ -120,7 +116,7 @@ LIGHTINGS = {
     [[], [0.25, 1, -0.8], {'000': 0, '001': -1.2, '002': 0.5}],
     ids=['closed', 'list', 'by key'],
 )
-def test_a_cabinet_looks_the_same_in_any_pose(habitat: None, tmp_path: Path, pose: Any) -> None:
+def test_a_cabinet_looks_the_same_in_any_pose(habitat, tmp_path, pose):
     entry = {'initial_joint_pose': pose} if pose else {}
     scene = load_scene(str(write_room_with_cabinet(tmp_path / 'room', **entry)))
     camera = Intrinsics.from_hfov(320, 240, 1.4)
@@ -143,7 +139,7 @@ def test_a_cabinet_looks_the_same_in_any_pose(habitat: None, tmp_path: Path, pos
     ours.close()
 
 
-def test_positions_of_joints_move_what_hangs_on_them(tmp_path: Path) -> None:
+def test_positions_of_joints_move_what_hangs_on_them(tmp_path):
     closed = load_scene(str(write_room_with_cabinet(tmp_path / 'closed')))
     entry = {'initial_joint_pose': [0.25]}
     opened = load_scene(str(write_room_with_cabinet(tmp_path / 'open', **entry)))

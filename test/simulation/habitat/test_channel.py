@@ -2,7 +2,6 @@ import contextlib
 import os
 import struct
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,7 +14,7 @@ from osmabench_ros.simulation.habitat.worker.channel import (
 
 
 @pytest.fixture
-def pipe() -> Iterator[tuple[int, int]]:
+def pipe():
     ends = os.pipe()
     yield ends
     for end in ends:
@@ -23,11 +22,11 @@ def pipe() -> Iterator[tuple[int, int]]:
             os.close(end)
 
 
-def test_messages_longer_than_a_pipe_arrive_whole_and_in_order(pipe: tuple[int, int]) -> None:
+def test_messages_longer_than_a_pipe_arrive_whole_and_in_order(pipe):
     reading, writing = pipe
     messages = [{'n': 1, 'x': 'é' * 300_000}, {'n': 2, 'x': ''}]
 
-    def write() -> None:
+    def write():
         for message in messages:
             send(writing, message)
 
@@ -37,7 +36,7 @@ def test_messages_longer_than_a_pipe_arrive_whole_and_in_order(pipe: tuple[int, 
     writer.join()
 
 
-def test_a_writer_that_is_gone_is_noticed_even_in_the_middle(pipe: tuple[int, int]) -> None:
+def test_a_writer_that_is_gone_is_noticed_even_in_the_middle(pipe):
     reading, writing = pipe
     os.write(writing, struct.pack('>I', 100) + b'{"half')
     os.close(writing)
@@ -45,21 +44,21 @@ def test_a_writer_that_is_gone_is_noticed_even_in_the_middle(pipe: tuple[int, in
         receive(reading)
 
 
-def test_a_reader_that_is_gone_is_noticed(pipe: tuple[int, int]) -> None:
+def test_a_reader_that_is_gone_is_noticed(pipe):
     reading, writing = pipe
     os.close(reading)
     with pytest.raises(ChannelClosed, match='Broken pipe'):
         send(writing, {})
 
 
-def test_waiting_ends(pipe: tuple[int, int]) -> None:
+def test_waiting_ends(pipe):
     reading, writing = pipe
     os.write(writing, b'\0\0')
     with pytest.raises(ChannelTimeout):
         receive(reading, 0.05)
 
 
-def test_a_length_that_makes_no_sense_is_not_waited_for(pipe: tuple[int, int]) -> None:
+def test_a_length_that_makes_no_sense_is_not_waited_for(pipe):
     reading, writing = pipe
     os.write(writing, b'Renderer: llvmpipe')
     with pytest.raises(ChannelClosed, match='out of step'):

@@ -3,7 +3,6 @@
 import math
 import os
 import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.axes import turn_camera_to_habitat, turn_to_habitat
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Scene
+from osmabench_ros.scenes.scene import Light, Lighting, LightKind
 from osmabench_ros.simulation.conditions import compute_lighting, load_condition
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE, HabitatSimulator
 from osmabench_ros.simulation.schedule import Moment
@@ -30,7 +29,7 @@ LIT = Lighting((LAMP,), ambient=0.1, compat=True)
 UNLIT = Lighting(ambient=1.0, shadows=False, compat=True)
 
 
-def corner(folder: Path, shader: str) -> Path:
+def corner(folder, shader):
     """Write three boxes with textures that meet in corners, as a data set that asks for a shader.
 
     A shader '' leaves the choice to the materials, as data sets without `shader_type` do.
@@ -53,9 +52,7 @@ def corner(folder: Path, shader: str) -> Path:
     )
 
 
-def taken_by_habitat_sim(
-    dataset: Path, lights: tuple[Light, ...], folder: Path, *, hbao: bool
-) -> Image:
+def taken_by_habitat_sim(dataset, lights, folder, *, hbao):
     """Return the picture of only Habitat-Sim; without lights, as settings for HM3D do."""
     script = Path(__file__).with_name('osma_bench_picture.py')
     request = {
@@ -86,23 +83,23 @@ def taken_by_habitat_sim(
 
 
 @pytest.fixture(scope='module')
-def flat_corner(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+def flat_corner(tmp_path_factory):
     return load_scene(str(corner(tmp_path_factory.mktemp('flat'), 'flat')))
 
 
 @pytest.fixture(scope='module')
-def simulator(habitat: None, flat_corner: Scene) -> Iterator[HabitatSimulator]:
+def simulator(habitat, flat_corner):
     started = HabitatSimulator(flat_corner, CAMERA)
     yield started
     started.close()
 
 
-def picture(simulator: HabitatSimulator, lighting: Lighting) -> Image:
+def picture(simulator, lighting):
     simulator.set_lighting(lighting)
     return simulator.render(VIEW).color
 
 
-def difference(one: Image, other: Image) -> float:
+def difference(one, other):
     return float(np.abs(one.astype(int) - other).mean())
 
 

@@ -5,28 +5,28 @@ from osmabench_ros.simulation.habitat.lights import combine_images
 LEVELS = np.broadcast_to(np.arange(256, dtype=np.uint8)[:, None, None], (256, 4, 3))
 
 
-def decoded(image: np.ndarray) -> np.ndarray:
+def decoded(image):
     c = image / 255.0
     return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
 
 
-def encoded(linear: np.ndarray) -> np.ndarray:
+def encoded(linear):
     c = np.clip(linear, 0, 1)
     curve = 1.055 * np.maximum(c, 1e-9) ** (1 / 2.4) - 0.055
     return 255 * np.where(c <= 0.0031308, 12.92 * c, curve)
 
 
-def test_textures_alone_are_untouched() -> None:
+def test_textures_alone_are_untouched():
     image = combine_images(LEVELS, None, unlit_factor=1.0)
     np.testing.assert_array_equal(image, LEVELS)
 
 
-def test_every_level_survives_decoding_and_encoding() -> None:
+def test_every_level_survives_decoding_and_encoding():
     image = combine_images(LEVELS, np.zeros_like(LEVELS), unlit_factor=1.0)
     np.testing.assert_array_equal(image, LEVELS)
 
 
-def test_light_is_added_in_linear_colours() -> None:
+def test_light_is_added_in_linear_colours():
     rng = np.random.default_rng(3)
     unlit, lit = rng.integers(0, 256, (2, 50, 60, 3), np.uint8)
     image = combine_images(unlit, lit, unlit_factor=0.42, lit_factor=1.4)
@@ -34,18 +34,18 @@ def test_light_is_added_in_linear_colours() -> None:
     assert np.abs(image - expected).max() < 0.8
 
 
-def test_exposure_scales_a_picture_that_is_encoded_as_srgb() -> None:
+def test_exposure_scales_a_picture_that_is_encoded_as_srgb():
     image = combine_images(None, LEVELS, unlit_factor=0.0, lit_factor=0.25, lit_is_srgb=True)
     assert np.abs(image - encoded(0.25 * decoded(LEVELS))).max() < 0.8
     same = combine_images(None, LEVELS, unlit_factor=0.0, lit_is_srgb=True)
     np.testing.assert_array_equal(same, LEVELS)
 
 
-def test_no_light_at_all_is_black() -> None:
+def test_no_light_at_all_is_black():
     assert combine_images(LEVELS, None, unlit_factor=0.0).max() == 0
 
 
-def test_spots_are_added_by_their_share() -> None:
+def test_spots_are_added_by_their_share():
     rng = np.random.default_rng(4)
     unlit, spot = rng.integers(0, 256, (2, 50, 60, 3), np.uint8)
     share = rng.random((50, 60), np.float32)

@@ -1,12 +1,10 @@
-from pathlib import Path
-
 import numpy as np
 import trimesh
 
 from osmabench_ros.simulation.habitat.worker.encoded_colors import write_with_encoded_colors
 
 
-def export(path: Path, factor: list[float]) -> None:
+def export(path, factor):
     material = trimesh.visual.material.PBRMaterial(baseColorFactor=factor)
     visual = trimesh.visual.TextureVisuals(uv=np.zeros((8, 2)), material=material)
     mesh = trimesh.Trimesh(**trimesh.creation.box().to_dict(), process=False)
@@ -14,7 +12,7 @@ def export(path: Path, factor: list[float]) -> None:
     mesh.export(path)
 
 
-def test_only_the_colour_changes(tmp_path: Path) -> None:
+def test_only_the_colour_changes(tmp_path):
     asset, copy = tmp_path / 'a.glb', tmp_path / 'copies' / 'b.glb'
     export(asset, [0.2, 0.0, 1.0, 1.0])
     before = asset.read_bytes()
@@ -27,7 +25,7 @@ def test_only_the_colour_changes(tmp_path: Path) -> None:
     assert theirs.visual.material.baseColorFactor.tolist() == [124, 0, 255, 255]
 
 
-def test_white_assets_and_other_files_are_not_copied(tmp_path: Path) -> None:
+def test_white_assets_and_other_files_are_not_copied(tmp_path):
     asset, copy = tmp_path / 'a.glb', tmp_path / 'b.glb'
     export(asset, [1.0, 1.0, 1.0, 1.0])
     assert not write_with_encoded_colors(str(asset), str(copy))

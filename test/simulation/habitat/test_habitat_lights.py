@@ -17,12 +17,12 @@ from osmabench_ros.simulation.simulator import MAX_LIGHTS
 OPTICAL_LEVEL = np.array([[0.0, 0, 1], [-1, 0, 0], [0, -1, 0]])
 
 
-def only(light: Light) -> dict:
+def only(light):
     (converted,) = convert_lights(Lighting((light,)))
     return converted
 
 
-def test_a_point_light_is_placed_in_y_up_coordinates_with_its_intensity() -> None:
+def test_a_point_light_is_placed_in_y_up_coordinates_with_its_intensity():
     light = Light('lamp', position=(1.0, 2.0, 3.0), color=(1.0, 0.5, 0.0), intensity=-4.0)
     assert only(light) == {
         'vector': [1.0, 3.0, -2.0, 1.0],
@@ -31,12 +31,12 @@ def test_a_point_light_is_placed_in_y_up_coordinates_with_its_intensity() -> Non
     }
 
 
-def test_a_directional_light_travels_along_its_unit_direction() -> None:
+def test_a_directional_light_travels_along_its_unit_direction():
     light = Light('sun', LightKind.DIRECTIONAL, direction=(0.0, 3.0, -4.0))
     np.testing.assert_allclose(only(light)['vector'], [0.0, -0.8, -0.6, 0.0])
 
 
-def test_a_camera_light_is_given_in_the_axes_of_a_camera_that_looks_along_minus_z() -> None:
+def test_a_camera_light_is_given_in_the_axes_of_a_camera_that_looks_along_minus_z():
     light = Light('head', position=(0.1, 0.2, 0.3), attached_to_camera=True)
     np.testing.assert_allclose(only(light)['vector'], [0.1, -0.2, -0.3, 1.0])
     beam = Light('beam', LightKind.DIRECTIONAL, direction=(0, 0, 1), attached_to_camera=True)
@@ -44,12 +44,12 @@ def test_a_camera_light_is_given_in_the_axes_of_a_camera_that_looks_along_minus_
     assert only(beam)['on_camera']
 
 
-def test_lights_that_are_off_are_left_out() -> None:
+def test_lights_that_are_off_are_left_out():
     lights = (Light('off', intensity=0.0), Light('black', color=(0.0, 0.0, 0.0)), Light('on'))
     assert len(convert_lights(Lighting(lights))) == 1
 
 
-def test_spots_are_kept_apart() -> None:
+def test_spots_are_kept_apart():
     spot, lamp = Light('beam', LightKind.SPOT), Light('lamp', intensity=3.0)
     lighting = Lighting((spot, lamp, Light('off', LightKind.SPOT, intensity=0.0)))
     assert select_spots(lighting) == [spot]
@@ -58,7 +58,7 @@ def test_spots_are_kept_apart() -> None:
 
 
 @pytest.mark.parametrize('attached', [False, True])
-def test_a_cone_is_full_in_the_middle_and_ends_at_its_angle(attached: bool) -> None:
+def test_a_cone_is_full_in_the_middle_and_ends_at_its_angle(attached):
     camera = Intrinsics.from_hfov(201, 101, 1.8)
     pose = Pose.from_yaw(0.4, (1.0, 2.0, 3.0)) @ Pose(OPTICAL_LEVEL, np.zeros(3))
     spot = Light('beam', LightKind.SPOT, direction=(0, 0, 1), attached_to_camera=True)
@@ -92,6 +92,6 @@ def test_a_cone_is_full_in_the_middle_and_ends_at_its_angle(attached: bool) -> N
         (Lighting(exposure=float('inf')), 'must be finite'),
     ],
 )
-def test_what_habitat_sim_cannot_shine_is_named(lighting: Lighting, message: str) -> None:
+def test_what_habitat_sim_cannot_shine_is_named(lighting, message):
     with pytest.raises(SimulationError, match=message):
         convert_lights(lighting)

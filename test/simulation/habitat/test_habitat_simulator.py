@@ -21,12 +21,12 @@ VIEW = camera_at(-1.5, 0.3, 1.4, -0.1)
 
 
 @pytest.fixture(scope='module')
-def room(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+def room(tmp_path_factory):
     return load_scene(str(write_habitat_dataset(room_scene(), tmp_path_factory.mktemp('room'))))
 
 
 @pytest.fixture
-def simulator(habitat: None, room: Scene):
+def simulator(habitat, room):
     started = HabitatSimulator(room, CAMERA)
     yield started
     started.close()

@@ -18,7 +18,7 @@ from osmabench_ros.simulation.habitat.process import WorkerProcess
 
 
 @pytest.fixture
-def python(tmp_path: Path) -> str:
+def python(tmp_path):
     """An interpreter that can import something called habitat_sim."""
     library = tmp_path / 'library'
     library.mkdir()
@@ -29,7 +29,7 @@ def python(tmp_path: Path) -> str:
     return str(script)
 
 
-def test_it_says_what_it_runs_and_leaves_nothing_when_closed(python: str) -> None:
+def test_it_says_what_it_runs_and_leaves_nothing_when_closed(python):
     worker = WorkerProcess(python, 4096)
     assert worker.versions['habitat_sim'] == '0.3.9'
     assert 'loud library' in worker.log()
@@ -45,7 +45,7 @@ def test_it_says_what_it_runs_and_leaves_nothing_when_closed(python: str) -> Non
         worker.call('hello', 1.0)
 
 
-def test_a_refused_request_is_an_error_and_the_worker_lives_on(python: str) -> None:
+def test_a_refused_request_is_an_error_and_the_worker_lives_on(python):
     worker = WorkerProcess(python, 4096)
     with pytest.raises(SimulationError, match='Habitat-Sim, jump: .*jump'):
         worker.call('jump', 5.0)
@@ -53,7 +53,7 @@ def test_a_refused_request_is_an_error_and_the_worker_lives_on(python: str) -> N
     worker.close()
 
 
-def test_a_worker_that_dies_is_an_error_with_the_end_of_its_output(python: str) -> None:
+def test_a_worker_that_dies_is_an_error_with_the_end_of_its_output(python):
     worker = WorkerProcess(python, 4096)
     os.kill(worker.pid, signal.SIGKILL)
     with pytest.raises(SimulationError, match=r'(?s)died.*signal 9.*printed last.*loud library'):
@@ -61,7 +61,7 @@ def test_a_worker_that_dies_is_an_error_with_the_end_of_its_output(python: str) 
     assert worker.closed
 
 
-def test_a_worker_that_hangs_is_ended(python: str) -> None:
+def test_a_worker_that_hangs_is_ended(python):
     worker = WorkerProcess(python, 4096)
     pid = worker.pid
     os.kill(pid, signal.SIGSTOP)
@@ -72,11 +72,11 @@ def test_a_worker_that_hangs_is_ended(python: str) -> None:
     assert not psutil.pid_exists(pid)
 
 
-def test_another_thread_is_refused(python: str) -> None:
+def test_another_thread_is_refused(python):
     worker = WorkerProcess(python, 4096)
     caught: list[BaseException] = []
 
-    def ask() -> None:
+    def ask():
         try:
             worker.call('hello', 1.0)
         except SimulationError as error:
@@ -89,14 +89,14 @@ def test_another_thread_is_refused(python: str) -> None:
     worker.close()
 
 
-def test_a_forgotten_worker_ends(python: str) -> None:
+def test_a_forgotten_worker_ends(python):
     worker = WorkerProcess(python, 4096)
     pid = worker.pid
     del worker
     assert not psutil.pid_exists(pid)
 
 
-def test_the_worker_of_a_killed_process_ends_and_tidies_up(python: str) -> None:
+def test_the_worker_of_a_killed_process_ends_and_tidies_up(python):
     source = textwrap.dedent(f"""
         import sys, time
         from osmabench_ros.simulation.habitat.process import WorkerProcess
@@ -115,11 +115,11 @@ def test_the_worker_of_a_killed_process_ends_and_tidies_up(python: str) -> None:
     assert not folder.exists()
 
 
-def test_an_interpreter_that_is_not_there_is_named() -> None:
+def test_an_interpreter_that_is_not_there_is_named():
     with pytest.raises(MissingDependencyError, match=r'"/no/python" .*habitat_python.*docs/'):
         WorkerProcess('/no/python', 4096)
 
 
-def test_an_interpreter_without_habitat_sim_is_named() -> None:
+def test_an_interpreter_without_habitat_sim_is_named():
     with pytest.raises(MissingDependencyError, match=r"No module named 'habitat_sim'.*docs/"):
         WorkerProcess(sys.executable, 4096)

@@ -13,7 +13,7 @@ ALLOWED = {'habitat_sim', 'magnum', 'numpy'} | set(sys.stdlib_module_names)
 
 
 @pytest.mark.parametrize('path', SOURCES, ids=lambda path: path.name)
-def test_it_is_python_3_9_and_needs_habitat_sim_and_numpy_only(path: Path) -> None:
+def test_it_is_python_3_9_and_needs_habitat_sim_and_numpy_only(path):
     tree = ast.parse(path.read_text(encoding='utf-8'), feature_version=(3, 9))
     imported = set()
     for node in ast.walk(tree):

@@ -17,7 +17,7 @@ from osmabench_ros.simulation.opengl.geometry import (
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10**6))
-def test_a_box_with_a_visible_point_is_never_culled(seed: int) -> None:
+def test_a_box_with_a_visible_point_is_never_culled(seed):
     rng = np.random.default_rng(seed)
     pose = camera_at(*rng.uniform(-3, 3, 3), rng.uniform(-3, 3))
     low = rng.uniform(-6, 6, (200, 3))
@@ -34,14 +34,14 @@ def test_a_box_with_a_visible_point_is_never_culled(seed: int) -> None:
     assert not kept.all()
 
 
-def test_projection_agrees_with_the_intrinsics() -> None:
+def test_projection_agrees_with_the_intrinsics():
     point = np.array([0.3, -0.2, 2.0])
     x, y, _, w = project_camera(CAMERA, 0.05, 50.0) @ [*point, 1.0]
     pixel = ((np.array([x, y]) / w + 1) / 2) * [CAMERA.width, CAMERA.height] - 0.5
     np.testing.assert_allclose(pixel, CAMERA.project(point))
 
 
-def test_the_six_faces_of_a_cube_cover_every_direction_once() -> None:
+def test_the_six_faces_of_a_cube_cover_every_direction_once():
     directions = np.random.default_rng(0).normal(size=(500, 3)) + [1.0, 2.0, 3.0] * np.ones(3)
     count = np.zeros(500, int)
     for face in range(CUBE_FACES):
@@ -51,7 +51,7 @@ def test_the_six_faces_of_a_cube_cover_every_direction_once() -> None:
     np.testing.assert_array_equal(count, 1)
 
 
-def test_a_parallel_projection_holds_the_whole_box() -> None:
+def test_a_parallel_projection_holds_the_whole_box():
     box = AxisAlignedBox(np.array([-5.0, -2.0, 0.0]), np.array([3.0, 4.0, 2.5]))
     corners = np.array([[x, y, z] for x in (-5, 3) for y in (-2, 4) for z in (0, 2.5)])
     for direction in ([0.0, 0.0, -1.0], [0.3, -1.0, -0.2], [1.0, 0.0, 0.0]):
@@ -62,7 +62,7 @@ def test_a_parallel_projection_holds_the_whole_box() -> None:
         assert along @ direction > 0
 
 
-def test_the_distance_to_a_box_is_zero_inside() -> None:
+def test_the_distance_to_a_box_is_zero_inside():
     low, high = np.zeros((2, 3)), np.ones((2, 3))
     low[1] += 3
     high[1] += 3

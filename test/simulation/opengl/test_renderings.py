@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import ndimage
 from support.world.runs import small_config
 from support.world.scenes import CAMERA, LABELS, box_mesh, camera_at, grey_wall, room_scene
@@ -29,13 +28,13 @@ pytestmark = pytest.mark.gl
 Maker = Callable[..., OpenGLSimulator]
 
 
-def hable(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def hable(x):
     """As published in 2010, with the letters of its author."""
     a, b, c, d, e, f = 0.22, 0.30, 0.10, 0.20, 0.01, 0.30
     return ((x * (a * x + c * b) + d * e) / (x * (a * x + b) + d * f)) - e / f
 
 
-def test_all_but_colour_is_the_same_to_the_bit(make: Maker) -> None:
+def test_all_but_colour_is_the_same_to_the_bit(make):
     before = make(room_scene()).render(VIEW)
     seen = make(room_scene(), rendering='standard').render(VIEW)
     for name in ('depth_m', 'semantic', 'instance', 'albedo'):
@@ -43,7 +42,7 @@ def test_all_but_colour_is_the_same_to_the_bit(make: Maker) -> None:
     assert (seen.color != before.color).any(axis=-1).mean() > 0.3
 
 
-def test_compat_light_makes_the_picture_of_the_rendering_compat(make: Maker) -> None:
+def test_compat_light_makes_the_picture_of_the_rendering_compat(make):
     simulators = make(room_scene()), make(room_scene(), rendering='standard')
     for lighting in (LAMP, Lighting.unlit()):
         for simulator in simulators:
@@ -52,7 +51,7 @@ def test_compat_light_makes_the_picture_of_the_rendering_compat(make: Maker) -> 
         np.testing.assert_array_equal(first, second)
 
 
-def test_conditions_of_osma_benchs_code_keep_compat_light() -> None:
+def test_conditions_of_osma_benchs_code_keep_compat_light():
     scene = room_scene()
     for name in list_conditions():
         lighting = compute_lighting(
@@ -61,7 +60,7 @@ def test_conditions_of_osma_benchs_code_keep_compat_light() -> None:
         assert lighting.compat == name.startswith('compat_'), name
 
 
-def test_edges_are_close_to_a_picture_of_sixteen_times_as_many_pixels(make: Maker) -> None:
+def test_edges_are_close_to_a_picture_of_sixteen_times_as_many_pixels(make):
     large = Intrinsics(640, 480, CAMERA.fx * 4, CAMERA.fy * 4, 319.5, 239.5)
     quality = {}
     for rendering in ('compat', 'standard'):
@@ -77,7 +76,7 @@ def test_edges_are_close_to_a_picture_of_sixteen_times_as_many_pixels(make: Make
     assert quality['standard'] > quality['compat'] + 4
 
 
-def test_no_colour_at_an_edge_is_outside_those_of_its_surfaces(make: Maker) -> None:
+def test_no_colour_at_an_edge_is_outside_those_of_its_surfaces(make):
     """A red box before a blue wall without light: colours between them and no others."""
     red, blue = Material((0.9, 0.1, 0.1)), Material((0.1, 0.1, 0.9))
     box = SceneObject(
@@ -99,7 +98,7 @@ def test_no_colour_at_an_edge_is_outside_those_of_its_surfaces(make: Maker) -> N
     np.testing.assert_array_equal(seen.color[inner], seen.albedo[inner])
 
 
-def test_the_tone_curve_is_the_published_one(make: Maker) -> None:
+def test_the_tone_curve_is_the_published_one(make):
     simulator = make(grey_wall(1.0), rendering='standard')
     levels = np.array([0.02, 0.1, 0.18, 0.5, 0.99, 1.5, 3.0, 5.0])
     found = []
@@ -112,7 +111,7 @@ def test_the_tone_curve_is_the_published_one(make: Maker) -> None:
     assert found[-1] < 255  # five times as bright as white is not yet burnt out
 
 
-def test_automatic_exposure_takes_brightness_out(make: Maker) -> None:
+def test_automatic_exposure_takes_brightness_out(make):
     scene = grey_wall()
     automatic = make(scene, rendering='standard', exposure='automatic')
     fixed = make(scene, rendering='standard')
@@ -128,14 +127,14 @@ def test_automatic_exposure_takes_brightness_out(make: Maker) -> None:
     assert automatic.render(camera_at(0, 0, 0)).color.mean() < 0.7 * pictures['automatic'][0]
 
 
-def test_the_gain_brings_the_geometric_mean_to_middle_grey() -> None:
+def test_the_gain_brings_the_geometric_mean_to_middle_grey():
     colors = np.array([[0.09, 0.09, 0.09], [0.36, 0.36, 0.36], [0.0, 0.0, 0.0]])
     assert compute_automatic_gain(colors) == pytest.approx(1.0)
     assert compute_automatic_gain(colors / 4) == pytest.approx(4.0)
     assert compute_automatic_gain(np.zeros((5, 3))) == 1.0
 
 
-def column_without_normals() -> Scene:
+def column_without_normals():
     """A column of eight sides with means of its faces' normals, as readers make them up."""
     turns = np.arange(8) * np.pi / 4
     around = np.column_stack([np.cos(turns), np.sin(turns), np.zeros(8)])
@@ -156,7 +155,7 @@ def column_without_normals() -> Scene:
     return Scene('test', 'ball', LABELS, (item,))
 
 
-def test_a_mesh_without_normals_has_flat_faces_unless_compat(make: Maker) -> None:
+def test_a_mesh_without_normals_has_flat_faces_unless_compat(make):
     scene = column_without_normals()
     lamp = Light('far', position=(-200.0, 150.0, 0.0), intensity=30000.0)
     grades = {}
@@ -171,19 +170,19 @@ def test_a_mesh_without_normals_has_flat_faces_unless_compat(make: Maker) -> Non
 
 
 @pytest.mark.parametrize('options', [{'rendering': 'film'}, {'exposure': 'automatic'}])
-def test_unknown_renderings_are_refused_with_those_there_are(options: dict[str, str]) -> None:
+def test_unknown_renderings_are_refused_with_those_there_are(options):
     with pytest.raises(ConfigError, match=r'simulator\.options.*(compat|standard)'):
         OpenGLSimulator(room_scene(), CAMERA, **options)
 
 
-def test_the_description_names_what_is_not_compat(make: Maker) -> None:
+def test_the_description_names_what_is_not_compat(make):
     assert 'rendering' not in make(room_scene()).description
     assert make(room_scene(), rendering='standard').description.endswith(
         ', standard rendering, fixed exposure'
     )
 
 
-def test_a_configuration_names_the_rendering_and_its_digest_follows() -> None:
+def test_a_configuration_names_the_rendering_and_its_digest_follows():
     configs = [
         MatrixConfig.model_validate(small_config(simulator={'name': 'opengl', 'options': options}))
         for options in ({}, {'rendering': 'standard', 'exposure': 'automatic'})

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from support.world.scenes import CAMERA, LABELS, box_object, camera_at, grey_wall, room_scene
 
 from osmabench_ros.errors import MissingDependencyError, SimulationError
@@ -26,16 +25,16 @@ DOWN = Pose.from_quaternion((-0.25, 0, 0, 0.9682458), (0, 0, 0))
 Maker = Callable[..., OpenGLSimulator]
 
 
-def decoded(color: NDArray[np.uint8]) -> NDArray[np.float64]:
+def decoded(color):
     value = color / 255.0
     return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
 
 
-def linear(encoded: float) -> float:
+def linear(encoded):
     return float(decoded(np.array(encoded * 255.0)))
 
 
-def test_depth_is_within_a_tenth_of_a_millimetre_of_known_planes(make: Maker) -> None:
+def test_depth_is_within_a_tenth_of_a_millimetre_of_known_planes(make):
     simulator = make(room_scene())
     for yaw in (-0.2, 0.4, 2.0):
         pose = camera_at(-1.5, 0.6, 1.4, yaw) @ Pose.from_quaternion(
@@ -49,7 +48,7 @@ def test_depth_is_within_a_tenth_of_a_millimetre_of_known_planes(make: Maker) ->
         assert np.abs(seen.depth_m[floor] - expected[floor]).max() < 1e-4
 
 
-def test_all_256_values_of_a_texture_come_back_unlit(make: Maker) -> None:
+def test_all_256_values_of_a_texture_come_back_unlit(make):
     values = np.arange(256, dtype=np.uint8)
     texture = np.repeat(np.repeat(values.reshape(16, 16), 4, 0), 4, 1)
     texture = np.stack([texture, texture[::-1], texture[:, ::-1]], axis=-1)
@@ -63,7 +62,7 @@ def test_all_256_values_of_a_texture_come_back_unlit(make: Maker) -> None:
     np.testing.assert_array_equal(color[8::16, 8::16], texture[2::4, 2::4])
 
 
-def test_albedo_is_the_unlit_image_in_any_light(make: Maker) -> None:
+def test_albedo_is_the_unlit_image_in_any_light(make):
     simulator = make(grey_wall())
     lamp = Light('a', position=(2.0, 0.5, 0.0), intensity=0.3, color=(1.0, 0.5, 0.2))
     simulator.set_lighting(Lighting((lamp,), ambient=0.02))
@@ -75,7 +74,7 @@ def test_albedo_is_the_unlit_image_in_any_light(make: Maker) -> None:
     np.testing.assert_array_equal(unlit.albedo, unlit.color)
 
 
-def test_light_follows_the_cosine_and_the_inverse_square(make: Maker) -> None:
+def test_light_follows_the_cosine_and_the_inverse_square(make):
     simulator = make(grey_wall())
     for distance, intensity in ((1.0, 0.7), (2.0, 3.0), (2.5, 1.0)):
         light = Light('a', position=(3 - distance, 0.0, 0.0), intensity=intensity)
@@ -88,7 +87,7 @@ def test_light_follows_the_cosine_and_the_inverse_square(make: Maker) -> None:
         np.testing.assert_allclose(decoded(seen.color)[..., 0], expected, atol=0.006, rtol=0.01)
 
 
-def test_a_negative_light_takes_light_away_down_to_black(make: Maker) -> None:
+def test_a_negative_light_takes_light_away_down_to_black(make):
     simulator = make(grey_wall())
     means = []
     for negative in (0.0, -0.5, -5.0):
@@ -102,7 +101,7 @@ def test_a_negative_light_takes_light_away_down_to_black(make: Maker) -> None:
     assert means[2] == 0
 
 
-def test_a_directional_light_is_as_bright_everywhere_and_casts_shadows(make: Maker) -> None:
+def test_a_directional_light_is_as_bright_everywhere_and_casts_shadows(make):
     scene = room_scene(lights=())
     simulator = make(scene)
     sun = Light('sun', LightKind.DIRECTIONAL, direction=(0.3, 0.2, -1.0), intensity=0.8)
@@ -126,7 +125,7 @@ def test_a_directional_light_is_as_bright_everywhere_and_casts_shadows(make: Mak
     )
 
 
-def test_a_point_light_casts_the_shadow_that_geometry_asks_for(make: Maker) -> None:
+def test_a_point_light_casts_the_shadow_that_geometry_asks_for(make):
     """Every pixel of the floor is lit exactly if the ray to the light meets nothing."""
     o3d = pytest.importorskip('open3d')
     scene = room_scene()
@@ -150,7 +149,7 @@ def test_a_point_light_casts_the_shadow_that_geometry_asks_for(make: Maker) -> N
     assert (blocked == dark).mean() > 0.985
 
 
-def test_lit_surfaces_show_no_acne(make: Maker) -> None:
+def test_lit_surfaces_show_no_acne(make):
     simulator = make(grey_wall(0.8))
     light = Light('a', position=(2.6, 6.0, 0.0), intensity=200.0)
     shaded, plain = (Lighting((light,), shadows=shadows) for shadows in (True, False))
@@ -160,7 +159,7 @@ def test_lit_surfaces_show_no_acne(make: Maker) -> None:
     np.testing.assert_array_equal(with_map, simulator.render(camera_at(0, 0, 0)).color)
 
 
-def test_moved_objects_take_their_shadows_along(make: Maker) -> None:
+def test_moved_objects_take_their_shadows_along(make):
     scene = room_scene()
     moved = {6: Pose(np.eye(3), np.array([-0.5, 0.8, 0.35])), 7: Pose.from_yaw(0.5, (1.5, 0, 1.5))}
     simulator = make(scene)
@@ -178,7 +177,7 @@ def test_moved_objects_take_their_shadows_along(make: Maker) -> None:
         simulator.move_objects({99: Pose.identity()})
 
 
-def test_nothing_is_seen_beyond_the_range(make: Maker) -> None:
+def test_nothing_is_seen_beyond_the_range(make):
     seen = make(room_scene(), far_m=3.0).render(VIEW)
     beyond = ~np.isfinite(seen.depth_m)
     assert 0.1 < beyond.mean() < 1
@@ -188,7 +187,7 @@ def test_nothing_is_seen_beyond_the_range(make: Maker) -> None:
     assert (seen.color[beyond] == 0).all()
 
 
-def test_two_simulators_give_the_same_bytes_and_do_not_disturb_each_other(make: Maker) -> None:
+def test_two_simulators_give_the_same_bytes_and_do_not_disturb_each_other(make):
     first, second = make(room_scene()), make(room_scene())
     ours = first.render(VIEW)
     second.set_lighting(Lighting.unlit())
@@ -200,14 +199,14 @@ def test_two_simulators_give_the_same_bytes_and_do_not_disturb_each_other(make: 
         assert getattr(ours, name).tobytes() == getattr(again, name).tobytes()
 
 
-def test_an_off_centre_principal_point_shifts_the_image(make: Maker) -> None:
+def test_an_off_centre_principal_point_shifts_the_image(make):
     centred = Intrinsics(80, 60, 50, 50, 39.5, 29.5)
     shifted = Intrinsics(80, 60, 50, 50, 44.5, 26.5)
     a, b = (make(room_scene(), camera).render(VIEW).instance for camera in (centred, shifted))
     assert (a[3:, :-5] == b[:-3, 5:]).mean() > 0.999  # an edge may fall on a pixel's middle
 
 
-def test_more_lights_than_the_atlas_has_rows_keep_their_shadows(make: Maker) -> None:
+def test_more_lights_than_the_atlas_has_rows_keep_their_shadows(make):
     """Rows are reused; a light that lost its row gets a new one when it is needed again."""
     simulator = make(room_scene(), SMALL)
     lamps = [Light(f'l{i}', position=(0.2 * i - 1, 0.5, 2.3)) for i in range(8)]
@@ -222,11 +221,11 @@ def test_more_lights_than_the_atlas_has_rows_keep_their_shadows(make: Maker) -> 
     np.testing.assert_array_equal(first, simulator.render(VIEW).color)
 
 
-def test_another_thread_is_refused(make: Maker) -> None:
+def test_another_thread_is_refused(make):
     simulator = make(room_scene(), SMALL)
     caught: list[BaseException] = []
 
-    def use() -> None:
+    def use():
         for call in (
             lambda: simulator.render(VIEW),
             lambda: simulator.set_lighting(Lighting.unlit()),
@@ -244,8 +243,8 @@ def test_another_thread_is_refused(make: Maker) -> None:
     assert all('"intruder"' in str(error) for error in caught)
 
 
-def test_a_machine_without_egl_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(**_: object) -> None:
+def test_a_machine_without_egl_is_told_what_to_install(monkeypatch):
+    def fail(**_):
         raise Exception('libEGL.so.1 not loaded')
 
     monkeypatch.setattr('moderngl.create_standalone_context', fail)
@@ -265,17 +264,17 @@ def test_a_machine_without_egl_is_told_what_to_install(monkeypatch: pytest.Monke
         (Lighting(ambient=float('inf')), 'must be finite'),
     ],
 )
-def test_bad_lighting_is_refused(make: Maker, lighting: Lighting, message: str) -> None:
+def test_bad_lighting_is_refused(make, lighting, message):
     with pytest.raises(SimulationError, match=message):
         make(room_scene(), SMALL).set_lighting(lighting)
 
 
-def test_an_empty_range_is_refused() -> None:
+def test_an_empty_range_is_refused():
     with pytest.raises(SimulationError, match='range from 5'):
         OpenGLSimulator(room_scene(), SMALL, near_m=5.0, far_m=1.0)
 
 
-def test_a_profile_counts_what_a_frame_costs(make: Maker) -> None:
+def test_a_profile_counts_what_a_frame_costs(make):
     simulator = make(room_scene())
     first, again = simulator.profile(VIEW), simulator.profile(VIEW)
     assert first['shadow_faces'] == 6
@@ -286,7 +285,7 @@ def test_a_profile_counts_what_a_frame_costs(make: Maker) -> None:
     assert away['triangles'] < first['triangles']
 
 
-def test_nominal_light_is_what_the_lighting_pass_makes_of_it(make: Maker) -> None:
+def test_nominal_light_is_what_the_lighting_pass_makes_of_it(make):
     simulator = make(room_scene())
     # Lit by so little that not a level changes, but lit.
     glow = Light('glow', position=(0.0, 0.0, 1e4), intensity=1e-9)

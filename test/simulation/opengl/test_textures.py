@@ -4,13 +4,13 @@ import pytest
 from osmabench_ros.simulation.opengl.textures import LARGEST_TEXELS, limit_texels
 
 
-def test_small_textures_stay_as_they_are() -> None:
+def test_small_textures_stay_as_they_are():
     image = np.random.default_rng(0).integers(0, 256, (30, 50, 3), np.uint8)
     assert limit_texels(image) is image
 
 
 @pytest.mark.parametrize('shape', [(2048, 1024), (1, 4096), (1500, 1500)])
-def test_large_textures_keep_their_shape_and_mean(shape: tuple[int, int]) -> None:
+def test_large_textures_keep_their_shape_and_mean(shape):
     image = np.broadcast_to(np.array([10, 100, 200], np.uint8), (*shape, 3))
     small = limit_texels(np.ascontiguousarray(image))
     assert max(small.shape) == LARGEST_TEXELS

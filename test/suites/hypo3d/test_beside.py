@@ -1,7 +1,5 @@
 """What is mapped beside a matrix: its configurations, and the figures that come of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -23,7 +21,6 @@ from osmabench_ros.runs.changed_scenes import (
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.over_time import GROWTH, RecordsAtTime, ReportOverTime
 from osmabench_ros.runs.matrix_on_disk import write_manifest
-from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.report_model import RunReport, Status
 from osmabench_ros.runs.run_manifest import write_run_manifest
@@ -50,7 +47,7 @@ def load(item):
 
 
 @pytest.fixture(scope='module')
-def mapped(tmp_path_factory) -> tuple[RunPlan, Preparation]:
+def mapped(tmp_path_factory):
     """Return a run as far as it is prepared."""
     preparation = Preparation(load)
     config = MatrixConfig.model_validate(CONFIG)
@@ -60,12 +57,12 @@ def mapped(tmp_path_factory) -> tuple[RunPlan, Preparation]:
     return plan, preparation
 
 
-def told(plan: RunPlan) -> list[Question]:
+def told(plan):
     asked = read_records(plan.shared_directory / 'questions.jsonl', Question)
     return [q for q in asked if q.provenance.get('run') == Hypo3DRun.TOLD.value]
 
 
-def question(item: str, changed: str, run: Hypo3DRun, kind: str = 'Scale') -> Question:
+def question(item, changed, run, kind='Scale'):
     known = Question('', 'hypo3d', 'room', kind, 'Is there a bed?', AnswerType.YES_NO, 'yes')
     own = {'item': item, 'changed_scene': changed, 'run': run.value, 'change': 'movement'}
     return replace(known, id=f'{item}{changed}{run.value}', category=kind, provenance=own)
@@ -121,7 +118,7 @@ def test_the_changed_scenes_are_driven_through_on_the_same_path(mapped, tmp_path
     assert not list(matrices_beside([nested]))
 
 
-def left(plan: RunPlan, kind: str, config: MatrixConfig, preparation: Preparation) -> RunPlan:
+def left(plan, kind, config, preparation):
     """Leave a nested matrix on disk with its first run done."""
     root = folder_beside(plan, kind)
     plans = preparation.plans(config, root)
@@ -170,7 +167,7 @@ def test_figures_of_what_was_mapped_beside_stand_in_the_report_of_the_run(mapped
     assert found['frames_until_updated'].value is None, 'the last map does not know it'
 
 
-def write_answers(plan: RunPlan, questions: list[Question], *, right: bool) -> None:
+def write_answers(plan, questions, *, right):
     folder = plan.directory / 'vqa'
     folder.mkdir(parents=True, exist_ok=True)
     write_records(folder / 'questions.jsonl', questions)
@@ -178,7 +175,7 @@ def write_answers(plan: RunPlan, questions: list[Question], *, right: bool) -> N
     write_records(folder / 'verdicts.jsonl', [Verdict(q.id, right, 'test') for q in questions])
 
 
-def write_growth(plan: RunPlan, values: dict[int, float]) -> None:
+def write_growth(plan, values):
     key = plan.identity.scene_key
     common = {
         'run_id': plan.identity.run_id, 'dataset': key.dataset, 'scene': key.scene,

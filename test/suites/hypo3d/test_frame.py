@@ -15,7 +15,7 @@ GRAPH = build_ground_truth_graph(furnished_room())
 NAMES = {node.id: node.label for node in GRAPH.nodes if node.label not in ('floor', 'wall')}
 
 
-def cube(x: float, y: float) -> AxisAlignedBox:
+def cube(x, y):
     return AxisAlignedBox(np.array([x - 0.1, y - 0.1, 0]), np.array([x + 0.1, y + 0.1, 1]))
 
 

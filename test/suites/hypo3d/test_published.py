@@ -89,7 +89,7 @@ def file(tmp_path):
     return path
 
 
-def by_group(path, mode: str):
+def by_group(path, mode):
     return {
         (row['change_type'], row['question_type']): (row['answers'], row['em'], row['pm'])
         for row in PUBLISHED.score_files([path])

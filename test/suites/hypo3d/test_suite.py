@@ -7,7 +7,6 @@ from support.world.runs import small_config
 from support.world.scenes import furnished_room, truth_of_room
 
 from osmabench_ros.base.progress import silent
-from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.scenes.changes import apply_changes
@@ -30,16 +29,16 @@ def generated():
     )
 
 
-def of(questions: list[Question], run: Hypo3DRun) -> list[Question]:
+def of(questions, run):
     return [item for item in questions if item.provenance['run'] == run.value]
 
 
-def perfect_map() -> SemanticMap:
+def perfect_map():
     truth = truth_of_room()
     return ground_truth_map(truth.graph, truth.seen_instances, truth.label_set)
 
 
-def figures(semantic_map: SemanticMap, questions: list[Question], **options) -> dict:
+def figures(semantic_map, questions, **options):
     context = SuiteContext('room', semantic_map, truth_of_room(), questions=questions)
     found = make_suite('hypo3d', options).evaluate(context)
     keys = [item.key for item in found]
@@ -138,7 +137,7 @@ def test_an_answer_that_an_irrelevant_change_flips_is_counted(generated):
     assert found['hallucination_rate', ''].n == 1
 
 
-def of_item(questions: list[Question], item: Question) -> Question:
+def of_item(questions, item):
     """Return the told question of an item, whose change does change the answer."""
     return next(
         other

@@ -66,7 +66,7 @@ FLAT = {
 }  # fmt: skip
 
 
-def written(folder: Path, data, **more) -> str:
+def written(folder, data, **more):
     path = folder / 'wanted.yaml'
     path.write_text(yaml.safe_dump({**data, **more}))
     return str(path)
@@ -78,7 +78,7 @@ def office():
 
 
 @cache
-def truth_of(gone: str = '') -> GroundTruth:
+def truth_of(gone=''):
     """Return the ground truth of the office, as if everything was seen."""
     scene = office()
     if gone:
@@ -227,7 +227,7 @@ def test_question_files_are_read_and_asked(tmp_path):
     assert (asked['accuracy', '', ''].value, asked['accuracy', '', ''].n) == (1, len(questions))
 
 
-def answered(root: Path, place: str, rows) -> None:
+def answered(root, place, rows):
     file = root / place
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(rows))

@@ -48,7 +48,7 @@ class Words:
         return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
 
 
-def reply(prompt: str) -> str:
+def reply(prompt):
     if prompt.startswith(('Write 12 different descriptions', 'Description, as JSON')):
         return scripted_model.reply(prompt)
     keys = ('category', 'question', 'answer')

@@ -2,11 +2,9 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,6 @@ from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, W
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.maps.standard_messages import list_fields, make_records
 from osmabench_ros.maps.storage import pack_map
 from support import TESTS
@@ -61,7 +58,7 @@ FOREIGN = {
 
 
 @cache
-def typestore() -> Any:
+def typestore():
     """Return the types of Humble, of this package and of some others."""
     store = get_typestore(Stores.ROS2_HUMBLE)
     types: dict[str, Any] = {}
@@ -74,7 +71,7 @@ def typestore() -> Any:
     return store
 
 
-def make(message_type: str, **fields: Any) -> Any:
+def make(message_type, **fields):
     """Return a message; a field within may be a dict, one that is not named is as ROS has it."""
     package, _, name = message_type.partition('/')
     full = message_type if '/msg/' in message_type else f'{package}/msg/{name}'
@@ -87,13 +84,13 @@ def make(message_type: str, **fields: Any) -> Any:
     return typestore().types[full](**values)
 
 
-def _nested(kind: Any, value: Any) -> Any:
+def _nested(kind, value):
     if isinstance(value, dict):
         return make(kind[1], **value)
     return [_nested(kind[1][0], item) for item in value] if isinstance(value, list) else value
 
 
-def _default(kind: Any) -> Any:
+def _default(kind):
     number, what = int(kind[0]), kind[1]
     if number == 1:
         return {'string': '', 'bool': False}.get(what[0], 0.0 if 'float' in what[0] else 0)
@@ -105,34 +102,34 @@ def _default(kind: Any) -> Any:
     return [_default(inner) for _ in range(length if number == 3 else 0)]
 
 
-def header(stamp_ns: int = 0, frame_id: str = 'world') -> Any:
+def header(stamp_ns=0, frame_id='world'):
     stamp = {'sec': stamp_ns // S, 'nanosec': stamp_ns % S}
     return make('std_msgs/Header', stamp=stamp, frame_id=frame_id)
 
 
-def xyz(values: Sequence[float]) -> dict[str, float]:
+def xyz(values):
     return dict(zip('xyz', map(float, values), strict=True))
 
 
-def quaternion(pose: Pose) -> dict[str, float]:
+def quaternion(pose):
     return dict(zip('xyzw', pose.quaternion.tolist(), strict=True))
 
 
-def pose_message(pose: Pose) -> Any:
+def pose_message(pose):
     return make('geometry_msgs/Pose', position=xyz(pose.translation), orientation=quaternion(pose))
 
 
-def pose_stamped(pose: Pose, stamp_ns: int, frame_id: str = 'world') -> Any:
+def pose_stamped(pose, stamp_ns, frame_id='world'):
     own = header(stamp_ns, frame_id)
     return make('geometry_msgs/PoseStamped', header=own, pose=pose_message(pose))
 
 
-def odometry(pose: Pose, stamp_ns: int, frame_id: str, child: str) -> Any:
+def odometry(pose, stamp_ns, frame_id, child):
     own, covered = header(stamp_ns, frame_id), {'pose': pose_message(pose)}
     return make('nav_msgs/Odometry', header=own, child_frame_id=child, pose=covered)
 
 
-def transform(parent: str, child: str, pose: Pose, stamp_ns: int = 0) -> Any:
+def transform(parent, child, pose, stamp_ns=0):
     moved = {'translation': xyz(pose.translation), 'rotation': quaternion(pose)}
     own = header(stamp_ns, parent)
     return make(
@@ -140,13 +137,11 @@ def transform(parent: str, child: str, pose: Pose, stamp_ns: int = 0) -> Any:
     )
 
 
-def tf(*transforms: Any) -> Any:
+def tf(*transforms):
     return make('tf2_msgs/TFMessage', transforms=list(transforms))
 
 
-def point_cloud(
-    dense: DenseMap, stamp_ns: int = 0, frame_id: str = 'world', **renamed: str
-) -> Any:
+def point_cloud(dense, stamp_ns=0, frame_id='world', **renamed):
     """Return the points of a map; `label='semantic'` gives that field another name."""
     records = make_records(dense)
     return make(
@@ -164,7 +159,7 @@ def point_cloud(
     )
 
 
-def map_messages(semantic_map: SemanticMap, *, pieces: int = 3) -> tuple[Any, list[Any]]:
+def map_messages(semantic_map, *, pieces=3):
     """Return announcement and chunks, as the package's nodes publish them."""
     payload = pack_map(semantic_map)
     digest = hashlib.sha256(payload).hexdigest()
@@ -197,13 +192,13 @@ def map_messages(semantic_map: SemanticMap, *, pieces: int = 3) -> tuple[Any, li
 
 
 def write_messages(
-    folder: Path,
-    messages: Iterable[tuple[str, int, Any]],
-    storage: StoragePlugin = StoragePlugin.MCAP,
-    version: int = 9,
-    mode: CompressionMode = CompressionMode.NONE,
-    durability: Mapping[str, QosDurability] | None = None,
-) -> Path:
+    folder,
+    messages,
+    storage=StoragePlugin.MCAP,
+    version=9,
+    mode=CompressionMode.NONE,
+    durability=None,
+):
     """Write (topic, log time in ns, message) to a bag; from version 7 on with definitions."""
     store = typestore()
     bag = Writer(folder, version=8 if version < 9 else 9, storage_plugin=storage)
@@ -223,7 +218,7 @@ def write_messages(
     return folder
 
 
-def _qos(durability: QosDurability) -> Qos:
+def _qos(durability):
     forever = QosTime(9223372036, 854775807)
     return Qos(
         QosHistory.KEEP_LAST, 1, QosReliability.RELIABLE, durability, forever, forever,
@@ -231,15 +226,13 @@ def _qos(durability: QosDurability) -> Qos:
     )  # fmt: skip
 
 
-def beacon(index: int) -> Any:
+def beacon(index):
     """Return a message of a custom type."""
     return make(BEACON, header=header(START_NS + index, 'map'), number=index,
                 words=f'beacon {index}')  # fmt: skip
 
 
-def write_bag(
-    folder: Path, storage: StoragePlugin, *, count: int = 20, payload: int = 0, **options: Any
-) -> Path:
+def write_bag(folder, storage, *, count=20, payload=0, **options):
     """Write `count` messages on each of three topics: plain, stamped, and of a custom type."""
     rng = np.random.default_rng(0)
     messages = []
@@ -256,7 +249,7 @@ def write_bag(
     return write_messages(folder, messages, storage, durability=durability, **options)
 
 
-def _age(folder: Path, version: int) -> None:
+def _age(folder, version):
     """Make the metadata, and a database, like files of an older rosbag2."""
     file = folder / 'metadata.yaml'
     document = yaml.safe_load(file.read_text())

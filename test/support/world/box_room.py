@@ -9,7 +9,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph
-from osmabench_ros.sequences.ground_truth import GroundTruth, seen_instances
+from osmabench_ros.sequences.ground_truth import seen_instances
 from support.world.graphs import ground_truth_of, nodes_of
 
 LABELS = LabelSet.from_names('boxes', ['cup', 'table', 'sofa', 'shelf'], ['floor', 'wall'])
@@ -39,7 +39,7 @@ ROOM = (
 """A room with four pieces of furniture; instance i + 1 is the i-th box."""
 
 
-def look(position, target) -> Pose:
+def look(position, target):
     """Return the optical pose of a camera at a position that looks at a target."""
     forward = np.subtract(target, position).astype(float)
     forward /= np.linalg.norm(forward)
@@ -48,7 +48,7 @@ def look(position, target) -> Pose:
     return Pose(np.column_stack([right, np.cross(forward, right), forward]), np.array(position))
 
 
-def render(boxes, pose: Pose, intrinsics: Intrinsics, index: int = 0, light=None) -> Frame:
+def render(boxes, pose, intrinsics, index=0, light=None):
     """Render a frame by the slab method; `light` maps (points, colours) to colours."""
     rays = intrinsics.rays().reshape(-1, 3).astype(float) @ pose.rotation.T
     depth = np.full(len(rays), np.inf)
@@ -80,7 +80,7 @@ def render(boxes, pose: Pose, intrinsics: Intrinsics, index: int = 0, light=None
     )
 
 
-def frames(boxes=ROOM, count: int = 12, size=(160, 120), light=None) -> list[Frame]:
+def frames(boxes=ROOM, count=12, size=(160, 120), light=None):
     """Render the views of a camera that turns about the middle of the room."""
     intrinsics = Intrinsics.from_hfov(*size, np.pi / 2)
     result = []
@@ -92,7 +92,7 @@ def frames(boxes=ROOM, count: int = 12, size=(160, 120), light=None) -> list[Fra
     return result
 
 
-def visible_cloud(sequence: list[Frame]) -> LabelledCloud:
+def visible_cloud(sequence):
     """Return the labelled points of all pixels of some frames."""
     return LabelledCloud(
         np.concatenate([frame.world_points() for frame in sequence]),
@@ -101,9 +101,7 @@ def visible_cloud(sequence: list[Frame]) -> LabelledCloud:
     )
 
 
-def ground_truth(
-    sequence: list[Frame], boxes=ROOM, surface: LabelledCloud | None = None, **changes
-) -> GroundTruth:
+def ground_truth(sequence, boxes=ROOM, surface=None, **changes):
     """Return the ground truth of boxes, seen where some frames show them."""
     surface = visible_cloud(sequence) if surface is None else surface
     graph = SceneGraph(nodes_of(((box.label, box.low, box.high) for box in boxes), LABELS))

@@ -1,13 +1,9 @@
 """A few small frames with every kind of depth, class and instance."""
 
-from collections.abc import Iterable
-from typing import Any
-
 import numpy as np
 
 from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.sequences.layout import SequenceInfo
 from osmabench_ros.simulation.robot_path import CameraMount
@@ -20,7 +16,7 @@ START_NS = 1_000_000_000
 STEP_NS = 40_000_000
 
 
-def _frame(index: int) -> Frame:
+def _frame(index):
     rng = np.random.default_rng(index)
     depth = rng.uniform(0.1, 9.9, (12, 16)).astype(np.float32)
     depth[0, :4] = np.nan, np.inf, 0.0, 10.5
@@ -43,21 +39,21 @@ def _frame(index: int) -> Frame:
 FRAMES = [_frame(index) for index in range(4)]
 
 
-def write_frames(writer: Any, frames: Iterable[Frame] = FRAMES) -> None:
+def write_frames(writer, frames=FRAMES):
     """Write frames with a writer of sequences, and close it."""
     for frame in frames:
         writer.write(frame)
     writer.close()
 
 
-def map_frames(mapper: Any, frames: Iterable[Frame]) -> SemanticMap:
+def map_frames(mapper, frames):
     """Return the final map that a mapper makes of frames."""
     for frame in frames:
         mapper.integrate(frame)
     return mapper.semantic_map(final=True)
 
 
-def assert_same_frame(read: Frame, frame: Frame) -> None:
+def assert_same_frame(read, frame):
     """Compare frames without their depth, which formats round."""
     assert (read.index, read.stamp_ns) == (frame.index, frame.stamp_ns)
     for name in ('camera_pose', 'base_pose'):

@@ -1,7 +1,5 @@
 """Exact shortest ways of a robot through `ramp_house`: straight lines and arcs, without a grid."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csgraph
@@ -32,7 +30,7 @@ FACES = (
 """Edges to keep clear of, and edges to the next face, of lower floor, ramp and upper floor."""
 
 
-def heights_m(face: int, x: Points, y: Points) -> Points:
+def heights_m(face, x, y):
     """Return the heights of a face, NaN outside of it."""
     on_ramp = (x > 1 - 1e-6) & (x < 9 + 1e-6) & (y > 4.7 - 1e-6)
     on_edge = on_ramp & ((x < 1 + 1e-6) | (x > 9 - 1e-6) | (y < 4.7 + 1e-6))
@@ -40,7 +38,7 @@ def heights_m(face: int, x: Points, y: Points) -> Points:
     return np.where(inside, (0.0, SLOPE * (x - 1), STOREY_M)[face], np.nan)
 
 
-def exact_distances_m(pairs: Points, clearance_m: float) -> Points:
+def exact_distances_m(pairs, clearance_m):
     """Return the lengths of the shortest ways between pairs of points on floors (N, 2, 3).
 
     Ways are straight between the edges of faces and the arcs around the ends of walls.
@@ -86,22 +84,20 @@ def exact_distances_m(pairs: Points, clearance_m: float) -> Points:
     return np.asarray(ways[np.arange(len(starts)), starts + 1])
 
 
-def are_clear(
-    start: Points, end: Points, walls: object, gates: object, clearance_m: float
-) -> NDArray[np.bool_]:
+def are_clear(start, end, walls, gates, clearance_m):
     """Return which lines between points (N, 3) keep clear of walls and go through no gate."""
     p, q = start[:, None, :2], end[:, None, :2]
 
-    def product(a: Points, b: Points) -> Points:
+    def product(a, b):
         return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
 
-    def are_crossed(edges: object) -> NDArray[np.bool_]:
+    def are_crossed(edges):
         a, b = np.split(np.array(edges, float), 2, axis=1)
         first = product(q - p, a - p) * product(q - p, b - p)
         second = product(b - a, p - a) * product(b - a, q - a)
         return (first < -1e-9) & (second < -1e-9)
 
-    def measure(point: Points, a: Points, b: Points) -> Points:
+    def measure(point, a, b):
         way = b - a
         along = ((point - a) * way).sum(axis=-1) / np.maximum((way**2).sum(axis=-1), 1e-12)
         return np.linalg.norm(point - a - np.clip(along, 0, 1)[..., None] * way, axis=-1)

@@ -1,8 +1,5 @@
 """Scene graphs made by hand, their maps and their ground truth."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
-
 import numpy as np
 from pydantic import TypeAdapter
 
@@ -23,14 +20,14 @@ from osmabench_ros.sequences.ground_truth import GroundTruth
 
 
 def thing(
-    node_id: int,
-    label: str,
-    low: tuple[float, float, float],
-    size: tuple[float, float, float],
+    node_id,
+    label,
+    low,
+    size,
     *,
-    kind: NodeKind = NodeKind.OBJECT,
-    **attributes: str,
-) -> SceneNode:
+    kind=NodeKind.OBJECT,
+    **attributes,
+):
     """Return a node with a box given by its lowest corner and its size in metres."""
     box = AxisAlignedBox(np.array(low), np.array(low) + np.array(size))
     return SceneNode(
@@ -38,7 +35,7 @@ def thing(
     )
 
 
-def living_room() -> SceneGraph:
+def living_room():
     """Return twenty-odd objects with colours, materials, boxes and relations."""
     nodes = (
         thing(1, 'floor', (0, 0, -0.1), (8, 6, 0.1), kind=NodeKind.BACKGROUND),
@@ -73,7 +70,7 @@ def living_room() -> SceneGraph:
     return SceneGraph(nodes, tuple(SceneEdge(*relation) for relation in relations))
 
 
-def large_graph(objects: int, labels: int, seed: int = 0) -> SceneGraph:
+def large_graph(objects, labels, seed=0):
     """Return a hall of tables with objects on them."""
     colors = ('red', 'blue', 'green', 'yellow', 'black', 'white', 'brown', 'purple')
     materials = ('wood', 'metal', 'glass', 'plastic', 'leather', 'stone')
@@ -96,25 +93,23 @@ def large_graph(objects: int, labels: int, seed: int = 0) -> SceneGraph:
     return SceneGraph(tuple(nodes), tuple(edges))
 
 
-def seen(graph: SceneGraph) -> set[int]:
+def seen(graph):
     """Return all ids of a graph."""
     return {node.id for node in graph.nodes}
 
 
-def vocabulary(graph: SceneGraph, *others: str) -> LabelSet:
+def vocabulary(graph, *others):
     """Return a label set of the graph's labels and others, floor and wall as structure."""
     names = {node.label for node in graph.nodes} | set(others)
     return LabelSet.from_names('test', names, structure=('floor', 'wall'))
 
 
-def as_map(graph: SceneGraph, label_set: LabelSet | None = None) -> SemanticMap:
+def as_map(graph, label_set=None):
     """Return a map that holds nothing but a graph."""
     return SemanticMap(MapHeader(Provenance('test')), graph, label_set=label_set)
 
 
-def nodes_of(
-    boxes: Iterable[tuple[str, Sequence[float], Sequence[float]]], label_set: LabelSet
-) -> tuple[SceneNode, ...]:
+def nodes_of(boxes, label_set):
     """Return nodes numbered from 1 of labels and corners; floor and wall are background."""
     return tuple(
         SceneNode(
@@ -127,9 +122,7 @@ def nodes_of(
     )
 
 
-def ground_truth_of(
-    graph: SceneGraph, surface: LabelledCloud | None = None, **changes: Any
-) -> GroundTruth:
+def ground_truth_of(graph, surface=None, **changes):
     """Return ground truth of a graph, all of it seen, and of a surface, by default of none."""
     if surface is None:
         none = np.zeros(0, np.int32)
@@ -146,6 +139,6 @@ def ground_truth_of(
     return GroundTruth(graph=graph, surface=surface, **{**values, **changes})
 
 
-def content_of(graph: SceneGraph) -> dict[str, Any]:
+def content_of(graph):
     """Return a graph as plain values that can be compared."""
     return TypeAdapter(SceneGraph).dump_python(graph, warnings=False)

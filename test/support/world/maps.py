@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from osmabench_ros.semantics.scene_graph import (
     SceneNode,
     ScoredLabel,
 )
-from osmabench_ros.sequences.ground_truth import GroundTruth, write_ground_truth
+from osmabench_ros.sequences.ground_truth import write_ground_truth
 from support.world.graphs import ground_truth_of, nodes_of
 
 NAMES = ('chair', 'floor', 'table')
@@ -41,7 +40,7 @@ CAPTIONS = {
 }
 
 
-def cloud() -> LabelledCloud:
+def cloud():
     """Return 10 x 10 points a surface, 1 m2 each."""
     cells = np.stack(np.meshgrid(np.arange(10), np.arange(10)), axis=-1).reshape(-1, 2) / 10
     flat = np.column_stack([cells, np.zeros(100)])
@@ -51,21 +50,21 @@ def cloud() -> LabelledCloud:
     return LabelledCloud(points.astype(np.float32), ids, ids, normals)
 
 
-def nodes() -> tuple[SceneNode, ...]:
+def nodes():
     """Return the surfaces as nodes."""
     return nodes_of(
         ((name, CORNERS[name], np.add(CORNERS[name], [1, 1, 0.1])) for name in NAMES), LABELS
     )
 
 
-def ground_truth() -> GroundTruth:
+def ground_truth():
     """Return the ground truth of the room, all of it seen."""
     return ground_truth_of(
         SceneGraph(nodes()), cloud(), label_set=LABELS, fused=cloud(), points_per_m2=100.0
     )
 
 
-def labelled_map() -> SemanticMap:
+def labelled_map():
     """Return the map of a faultless method."""
     seen = cloud()
     dense = DenseMap(seen.points, labels=seen.labels, instances=seen.instances)
@@ -73,7 +72,7 @@ def labelled_map() -> SemanticMap:
     return SemanticMap(header, SceneGraph(nodes()), dense, LABELS)
 
 
-def featured_map(**space: object) -> SemanticMap:
+def featured_map(**space):
     """Return a map of axis-aligned features, one axis a class: chair, floor, table."""
     seen = cloud()
     named = {'model': 'ToyCLIP', 'pretrained': 'toys', **space}
@@ -87,7 +86,7 @@ def featured_map(**space: object) -> SemanticMap:
     )
 
 
-def captioned_map() -> SemanticMap:
+def captioned_map():
     """Return a map that knows its objects only by sentences."""
     described = tuple(
         replace(node, labels=(), captions=(CAPTIONS[name],))
@@ -98,21 +97,21 @@ def captioned_map() -> SemanticMap:
     return SemanticMap(MapHeader(Provenance('teller')), SceneGraph(described), dense)
 
 
-def write_text_features(path: Path, texts: dict[str, list[float]]) -> Path:
+def write_text_features(path, texts):
     """Write precomputed text features as the configuration names them."""
     np.save(path, np.array(list(texts.values()), np.float32))
     path.with_suffix('.json').write_text(json.dumps(list(texts)))
     return path
 
 
-def write_inputs(directory: Path, semantic_map: SemanticMap) -> tuple[Path, Path]:
+def write_inputs(directory, semantic_map):
     """Write a map and the ground truth; return both folders."""
     write_map(semantic_map, directory / 'map')
     write_ground_truth(ground_truth(), directory / 'ground_truth')
     return directory / 'map', directory / 'ground_truth'
 
 
-def sample_map(points: int = 6) -> SemanticMap:
+def sample_map(points=6):
     """Return a map of a cup on a table in a kitchen, with every part there is."""
     random = np.random.default_rng(3)
     box = AxisAlignedBox([0.0, 0.0, 0.0], [1.0, 2.0, 0.8])
@@ -165,6 +164,6 @@ def sample_map(points: int = 6) -> SemanticMap:
     )
 
 
-def write_scan(path: Path, points: np.ndarray, **more: np.ndarray) -> None:
+def write_scan(path, points, **more):
     with path.open('wb') as stream:
         write_ply(stream, {**dict(zip('xyz', points.T, strict=True)), **more})

@@ -1,21 +1,19 @@
 """A frame with the masks of a few objects."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 
 from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.mapper import make_mapper
-from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 LABELS = LabelSet.from_names('small', ['chair', 'table', 'wall'], structure=['wall'], first_id=4)
 CAMERA = Intrinsics(40, 30, 30.0, 30.0, 19.5, 14.5)
 
 
-def furnished(index: int = 0) -> Frame:
+def furnished(index=0):
     """Two chairs and a table before a wall; a row without a class."""
     semantic = np.full((30, 40), LABELS.id_of('wall'), np.uint16)
     instance = np.full((30, 40), 1, np.int32)
@@ -33,7 +31,7 @@ def furnished(index: int = 0) -> Frame:
     )  # fmt: skip
 
 
-def map_true_masks(method: str, folder: Path, *, frames: int) -> SemanticMap:
+def map_true_masks(method, folder, *, frames):
     """Return the map that a program in a folder makes of the true masks of some frames."""
     variables = {'python': sys.executable, 'root': str(folder)}
     options = {'method': method, 'work': str(folder / 'work'), 'variables': variables}

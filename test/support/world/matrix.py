@@ -10,11 +10,9 @@ from PIL import Image
 from osmabench_ros.base.files import claim_folder, make_folder, write_json
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.mappers.mapper import make_mapper
-from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.metrics.message_timing import Staleness
 from osmabench_ros.reports.matrix import write_matrix_report
-from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run, versions
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.matrix_on_disk import FAILURE, MatrixOnDisk, write_manifest
@@ -30,7 +28,7 @@ from osmabench_ros.runs.run_manifest import SHARED, config_of_run
 from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.runs.timings import TIMINGS, Measurements, Participation, timings_of
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
-from osmabench_ros.sequences.ground_truth import GroundTruth, seen_instances, write_ground_truth
+from osmabench_ros.sequences.ground_truth import seen_instances, write_ground_truth
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.vqa.question_files import read_records, write_records
 from osmabench_ros.vqa.questions import Answer, AnswerType, Evidence, Question
@@ -54,7 +52,7 @@ class Matrix:
     root: Path
 
 
-def config() -> MatrixConfig:
+def config():
     """Return the configuration: two lights, a perfect and a flawed mapper and one that dies."""
     voxels = {'voxel_m': 0.05}
     macc = {'suite': 'osma_segmentation', 'metric': 'macc'}
@@ -75,7 +73,7 @@ def config() -> MatrixConfig:
     )
 
 
-def write_matrix(root: Path, settings: MatrixConfig | None = None) -> Matrix:
+def write_matrix(root, settings=None):
     """Make the matrix in a folder; takes a few seconds."""
     settings = settings or config()
     claim_folder(root)
@@ -104,7 +102,7 @@ def write_matrix(root: Path, settings: MatrixConfig | None = None) -> Matrix:
     return Matrix(report, plans, root)
 
 
-def questions() -> list[Question]:
+def questions():
     """Return a few questions, one of them hostile."""
     texts = [
         ('Existence-Positive', 'Is there a sofa in the scene?', 'yes', (SOFA,)),
@@ -129,7 +127,7 @@ def questions() -> list[Question]:
     ]
 
 
-def _write_shared(directory: Path, truth: GroundTruth) -> None:
+def _write_shared(directory, truth):
     make_folder(directory)
     states = np.array([[-1, -1, 0], [1, -1, 0], [1, -1, 1.57], [1, 1.5, 1.57]], float)
     path = RobotPath(states, np.zeros(3, np.int64), 0.0)
@@ -138,7 +136,7 @@ def _write_shared(directory: Path, truth: GroundTruth) -> None:
     write_records(directory / QUESTIONS_FILE, questions())
 
 
-def _run(plan: RunPlan, frames, truth: GroundTruth) -> RunReport:
+def _run(plan, frames, truth):
     if plan.identity.mapper == 'broken':
         return RunReport(run_id=plan.identity.run_id, status=Status.FAILED, error=HOSTILE)
     mapper = make_mapper(
@@ -159,7 +157,7 @@ def _run(plan: RunPlan, frames, truth: GroundTruth) -> RunReport:
     return report
 
 
-def inputs_of(plan: RunPlan) -> EvaluationInputs:
+def inputs_of(plan):
     """Return the context for the evaluation of a run of the matrix."""
     shared = plan.shared_directory
     truth, questions = shared / GROUND_TRUTH_FOLDER, shared / QUESTIONS_FILE
@@ -168,7 +166,7 @@ def inputs_of(plan: RunPlan) -> EvaluationInputs:
     )
 
 
-def measurements(plan: RunPlan) -> Measurements:
+def measurements(plan):
     """Return lockstep for the baseline, and realtime with losses for the other condition."""
     if plan.identity.condition == 'baseline':
         nodes = (Participation('mapper', 12, 12, 12), Participation('map_recorder', 12, 12, 12))
@@ -187,15 +185,13 @@ def measurements(plan: RunPlan) -> Measurements:
     )
 
 
-def _with_hostile_node(semantic_map: SemanticMap) -> SemanticMap:
+def _with_hostile_node(semantic_map):
     node = SceneNode(999, captions=(HOSTILE,), box=AxisAlignedBox([0, 0, 0], [1, 1, 1]))
     graph = semantic_map.graph
     return replace(semantic_map, graph=SceneGraph((*graph.nodes, node), graph.edges))
 
 
-def left_by_a_command(
-    matrix: Matrix, root: Path, settings: MatrixConfig | None = None
-) -> MatrixOnDisk:
+def left_by_a_command(matrix, root, settings=None):
     """Return a copy of a matrix with manifests, failures and a report."""
     settings = settings or config()
     shutil.copytree(matrix.root, root)

@@ -13,7 +13,7 @@ SOFA, TABLE = LABELS.id_of('sofa'), LABELS.id_of('table')
 POINTS = np.array([[0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 0]], np.float32)
 
 
-def context(points, labels) -> SuiteContext:
+def context(points, labels):
     surface = LabelledCloud(POINTS, np.full(4, SOFA, np.int32), np.ones(4, np.int32))
     truth = ground_truth_of(SceneGraph(), surface, label_set=LABELS, seen_instances=(1,))
     given = None if labels is None else np.array(labels, np.int32)

@@ -1,13 +1,11 @@
 """Bags of the plain room: a map in another frame, poses with drift, TF, images' stamps."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from osmabench_ros.geometry.pose import Pose, Similarity
-from osmabench_ros.maps.semantic_map import SemanticMap, transform_map
+from osmabench_ros.maps.semantic_map import transform_map
 from support.world.bags import (
     S,
     header,
@@ -27,12 +25,12 @@ WORLD_TO_MAP = Pose.from_yaw(0.4, (2.0, -1.0, 0.1))
 """The map's frame in the world."""
 
 
-def map_in_own_frame() -> SemanticMap:
+def map_in_own_frame():
     """Return the faultless map in the coordinates of frame "map"."""
     return transform_map(labelled_map(), Similarity(WORLD_TO_MAP.inverse()), 'map')
 
 
-def true_poses(count: int = 40) -> list[tuple[int, Pose]]:
+def true_poses(count=40):
     """Return the true poses of base_link in the world at 10 Hz, on a curve in three dimensions."""
     times = np.arange(count) / 10
     return [
@@ -47,7 +45,7 @@ def true_poses(count: int = 40) -> list[tuple[int, Pose]]:
 Message = tuple[str, int, Any]
 
 
-def labels() -> Message:
+def labels():
     classes = [
         make('osmabench_ros/LabelClass', id=item.id, name=item.name, structure=item.structure)
         for item in LABELS.classes
@@ -58,7 +56,7 @@ def labels() -> Message:
     return '/label_info', START_NS, message
 
 
-def poses() -> Iterator[Message]:
+def poses():
     """Yield true poses, and the stack's own in frame "map" with half a centimetre of noise."""
     rng = np.random.default_rng(5)
     for stamp_ns, pose in true_poses():
@@ -69,13 +67,13 @@ def poses() -> Iterator[Message]:
         yield '/slam/pose', stamp_ns, pose_stamped(noisy, stamp_ns, 'map')
 
 
-def cloud(made: SemanticMap, *, stamp_ns: int = START_NS + 3 * S) -> Message:
+def cloud(made, *, stamp_ns=START_NS + 3 * S):
     assert made.dense is not None
     message = point_cloud(made.dense, stamp_ns, made.header.frame_id)
     return '/mapper/cloud', stamp_ns + S // 2, message
 
 
-def images() -> Iterator[Message]:
+def images():
     """Yield images of one pixel at 10 Hz, each 20 ms late."""
     for stamp_ns, _ in true_poses():
         image = make(
@@ -86,18 +84,18 @@ def images() -> Iterator[Message]:
         yield '/camera/color/image_raw', stamp_ns + S // 50, image
 
 
-def frames() -> Message:
+def frames():
     """Return TF: the frame of the map in the world."""
     return '/tf_static', START_NS, tf(transform('world', 'map', WORLD_TO_MAP))
 
 
-def own_map(made: SemanticMap, log_ns: int = START_NS + 3 * S) -> Iterator[Message]:
+def own_map(made, log_ns=START_NS + 3 * S):
     announcement, chunks = map_messages(made)
     yield '/semantic_map', log_ns, announcement
     for chunk in chunks:
         yield '/semantic_map_chunk', log_ns, chunk
 
 
-def write_room(folder: Path, *messages: Message) -> Path:
+def write_room(folder, *messages):
     """Write a bag, in the order of log times."""
     return write_messages(folder, sorted(messages, key=lambda item: item[1]))

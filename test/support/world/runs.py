@@ -1,26 +1,24 @@
 """Runs small enough to be run many times, and scenes prepared for them once for all tests."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import shutil
 import sys
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from osmabench_ros.base.files import MARKER
 from osmabench_ros.base.log import LOG_FILE
 from support import SUPPORT
 
 if TYPE_CHECKING:
-    from osmabench_ros.runs.config import MatrixConfig
+    pass
 
 FOREIGN_MAPPER = SUPPORT / 'foreign_mapper.py'
 
 
-def small_config(**changes: Any) -> dict[str, Any]:
+def small_config(**changes):
     """Return the data of a configuration: five small frames, only geometry."""
     return {
         'name': 'small',
@@ -34,7 +32,7 @@ def small_config(**changes: Any) -> dict[str, Any]:
     }
 
 
-def matrix_config(**parts: Any) -> MatrixConfig:
+def matrix_config(**parts):
     """Return the smallest configuration with some parts."""
     from osmabench_ros.runs.config import parse_config
 
@@ -44,9 +42,7 @@ def matrix_config(**parts: Any) -> MatrixConfig:
     return parse_config({**smallest, **parts}, 'test')
 
 
-def run_small(
-    data: dict[str, Any], out: Path, *, prepared: PreparedScenes | None = None, **options: Any
-) -> Any:
+def run_small(data, out, *, prepared=None, **options):
     """Run the matrix of a configuration below a folder; return its report."""
     from osmabench_ros.base.progress import silent
     from osmabench_ros.bringup.runner.matrix_runner import run_matrix
@@ -57,13 +53,13 @@ def run_small(
     return run_matrix(parse_config(data, 'test'), out, **{'progress': silent, **options})
 
 
-def foreign(mischief: str, **options: Any) -> dict[str, Any]:
+def foreign(mischief, **options):
     """Return a mapper entry that starts the misbehaving node."""
     command = [sys.executable, str(FOREIGN_MAPPER), mischief]
     return {'name': f'foreign_{mischief}', 'command': command, **options}
 
 
-def repeatable(root: Path) -> dict[str, bytes]:
+def repeatable(root):
     """Return the files of a matrix that a seed must repeat byte by byte."""
     return {
         str(path.relative_to(root)): path.read_bytes()
@@ -83,10 +79,10 @@ PARTS_OF_RUNS = {
 class PreparedScenes:
     """Folders of results as runs leave them that were cut off after their preparation."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self._folder = folder
 
-    def put_into(self, out: Path, data: dict[str, Any]) -> Path:
+    def put_into(self, out, data):
         """Make the folder of a matrix below `out`, prepared for a configuration; return it."""
         from osmabench_ros.base.progress import silent
         from osmabench_ros.runs.config import parse_config

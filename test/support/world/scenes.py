@@ -3,10 +3,8 @@
 import json
 import math
 import shutil
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Light, Material, Mesh, Scene, SceneObject
 from osmabench_ros.semantics.labels import COLOR_EXAMPLES, LabelSet
-from osmabench_ros.sequences.ground_truth import GroundTruth, build_ground_truth
+from osmabench_ros.sequences.ground_truth import build_ground_truth
 from support import TESTS
 
 LABELS = LabelSet.from_names('test', ['ball', 'box', 'floor', 'wall'], structure=['floor', 'wall'])
@@ -47,7 +45,7 @@ FURNISHED_LABELS = LabelSet.from_names(
 )
 
 
-def box_mesh(size: Sequence[float], material: Material | None = None) -> Mesh:
+def box_mesh(size, material=None):
     """Return a box about the origin with the whole texture on each face, upright on the sides."""
     vertices, normals, uv, faces = [], [], [], []
     for axis in range(3):
@@ -71,14 +69,14 @@ def box_mesh(size: Sequence[float], material: Material | None = None) -> Mesh:
 
 
 def box_object(
-    instance_id: int,
-    label: str,
-    minimum: Sequence[float],
-    maximum: Sequence[float],
-    material: Material | None = None,
-    label_set: LabelSet = LABELS,
-    **attributes: str,
-) -> SceneObject:
+    instance_id,
+    label,
+    minimum,
+    maximum,
+    material=None,
+    label_set=LABELS,
+    **attributes,
+):
     """Return an object that is a box between two corners in the world."""
     low, high = np.array(minimum, float), np.array(maximum, float)
     pose = Pose(np.eye(3), (low + high) / 2)
@@ -87,11 +85,14 @@ def box_object(
     return SceneObject(instance_id, name, class_id, (mesh,), pose, attributes)
 
 
+_CEILING = Light('ceiling', position=(0.0, 0.0, 2.3), intensity=3.0)
+
+
 def room_scene(
-    lights: tuple[Light, ...] = (Light('ceiling', position=(0.0, 0.0, 2.3), intensity=3.0),),
-    extra: tuple[SceneObject, ...] = (),
-    wall: Material | None = None,
-) -> Scene:
+    lights=(_CEILING,),
+    extra=(),
+    wall=None,
+):
     """Return a room of 6 m x 4 m x 2.5 m about the origin with a table and a box on it.
 
     The inner faces of the walls are at x = -3 and 3, y = -2 and 2; the floor is at z = 0.
@@ -109,7 +110,7 @@ def room_scene(
     return Scene('test', 'room', LABELS, objects, lights=lights, ambient=0.1)
 
 
-def camera_at(x: float, y: float, z: float, yaw_rad: float = 0.0) -> Pose:
+def camera_at(x, y, z, yaw_rad=0.0):
     """Return the optical pose of a level camera that looks along the heading."""
     return Pose.from_yaw(yaw_rad, (x, y, z)) @ OPTICAL_IN_LINK
 
@@ -120,7 +121,7 @@ STOREY_M, RAMP_RUN_M = 2.8, 8.0
 STEPS = 16
 
 
-def ramp_house() -> Scene:
+def ramp_house():
     """Return two floors of 10 m x 6 m, z = 0 and STOREY_M, and a ramp where y > 4.7.
 
     The ramp rises from x = 1 to x = 9; the upper floor is open above it, and a wall on each floor
@@ -147,7 +148,7 @@ def ramp_house() -> Scene:
     return Scene('test', 'ramp_house', LABELS, objects, lights=())
 
 
-def stair_house() -> Scene:
+def stair_house():
     """Return `ramp_house` with sixteen steps in place of its ramp."""
     house, rise_m, run_m = ramp_house(), STOREY_M / STEPS, RAMP_RUN_M / STEPS
     steps = [
@@ -160,9 +161,7 @@ def stair_house() -> Scene:
     return replace(house, name='stair_house', objects=(*rest, *steps))
 
 
-def colored_box(
-    number: int, label: str, color: str, low: Sequence[float], high: Sequence[float]
-) -> SceneObject:
+def colored_box(number, label, color, low, high):
     """Return an object of the furnished room, with its colour as an attribute."""
     red, green, blue = (value / 255 for value in COLOR_EXAMPLES[color])
     return box_object(
@@ -170,7 +169,7 @@ def colored_box(
     )
 
 
-def furnished_room() -> Scene:
+def furnished_room():
     """Return a room of 8 m x 6 m: bed at +x, desk at +y, sofa at -x, shelf at -y."""
     objects = tuple(colored_box(number, *box) for number, box in enumerate(FURNISHED, start=1))
     light = Light('ceiling', position=(0.0, 0.0, 2.5), intensity=3.0)
@@ -178,7 +177,7 @@ def furnished_room() -> Scene:
 
 
 @cache
-def truth_of_room() -> GroundTruth:
+def truth_of_room():
     """Return the ground truth of a camera that turns in the corners and in the middle."""
     places = [(-3.0, -2.2), (3.0, -2.4), (3.0, 2.6), (-3.2, 2.4), (0.0, 0.0)]
     poses = [
@@ -187,7 +186,7 @@ def truth_of_room() -> GroundTruth:
     return build_ground_truth(furnished_room(), poses, CAMERA)
 
 
-def write_space3d_folder(directory: Path, answers: Mapping[str, str] | None = None) -> Path:
+def write_space3d_folder(directory, answers=None):
     """Write a scene folder as Space3D-Bench has them: two rooms joined by a doorway."""
     shutil.copytree(TESTS / 'data' / 'space3d' / 'two_rooms', directory)
     if answers is not None:
@@ -195,7 +194,7 @@ def write_space3d_folder(directory: Path, answers: Mapping[str, str] | None = No
     return directory
 
 
-def load_small_house() -> Scene:
+def load_small_house():
     """Load a Habitat data set of 40 MB from outside of the repository, or skip the test."""
     folder = TESTS.parents[1] / 'shared' / 'scenes' / 'small_house'
     if not folder.is_dir():
@@ -203,22 +202,22 @@ def load_small_house() -> Scene:
     return load_scene(str(folder / 'house.scene_dataset_config.json'))
 
 
-def grey_wall(color: float = 0.5) -> Scene:
+def grey_wall(color=0.5):
     """A plain wall with its face in the plane x = 3, and nothing else."""
     wall = box_object(1, 'wall', (3, -20, -20), (3.1, 20, 20), Material((color,) * 3))
     return Scene('test', 'wall', LABELS, (wall,), ambient=0.0)
 
 
-def divided_room(_reference: object = None) -> Scene:
+def divided_room(_reference=None):
     """A room that a high wall with a gap at y > 1.2 divides."""
     wall = box_object(8, 'wall', (-0.6, -2.0, 0), (-0.5, 1.0, 2.5))
     return room_scene(extra=(wall,))
 
 
-def door_scene() -> Scene:
+def door_scene():
     """Return a leaf of 0.9 m closed in a wall along x, with a box before its left half."""
 
-    def thing(key: int, label: str, low, high) -> SceneObject:
+    def thing(key, label, low, high):
         item = box_object(key, 'box', low, high)
         return SceneObject(
             key, f'{label}_{key}', DOORS.id_of(label), item.meshes, item.pose, {'state': 'closed'}
