@@ -8,8 +8,6 @@ camera. The strict f-mIoU of both maps is compared pair by pair, with a bootstra
 apartments. The exit code is 0 if and only if the interval lies below 0.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 

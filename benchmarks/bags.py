@@ -10,8 +10,6 @@ cost, and read. Images have the noise of a camera, which makes them hard to comp
 idle machine; the load is printed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -9,8 +9,6 @@ fixed load in the same run, which is to read and write the figures of the runs b
 alone, the sizes of what was written, and how long Chromium takes until pages are loaded.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import shutil

@@ -9,8 +9,6 @@ that of the bridge node as runs start it, over rendering the same frames before 
 a mapper that only acknowledges. Run it on an idle machine; the load before and after is printed.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -5,8 +5,6 @@ bridge.py starts it. It prints a line of JSON once it has all frames, and ends w
     python benchmarks/bridge_subscriber.py --frames 60 --images all
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

@@ -7,8 +7,6 @@ Tasks of known length go through the scheduler of `osmabench run --cluster` to n
 machine. Then fewer tasks, of which some last long and some kill their worker, go the same way.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import os

@@ -1,7 +1,5 @@
 """Networks of published sizes with random weights: they cost what trained ones cost."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

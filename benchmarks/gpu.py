@@ -10,8 +10,6 @@ the sizes of published ones and random weights: what they cost is shown, never w
 Before a ratio is printed the two results are compared; the exit code is 1 if they differ.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

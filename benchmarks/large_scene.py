@@ -1,7 +1,5 @@
 """A scene of any size: rooms of flat surfaces, sampled as truth and as a noisy map."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -6,8 +6,6 @@ The floor "learned text" of question accuracy rests on this table. Make it again
 the questions or the apartment.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -18,8 +18,6 @@ metrics are measured apart, in this process, on the same frames and maps. The ex
 the ratio reaches --ratio and the overhead stays below --overhead.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -5,8 +5,6 @@ Extents come from vertices, relations from rays and distances to surfaces (Open3
 triangles of the navigation grid.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace

@@ -11,8 +11,6 @@ product; on a GPU, reading and writing memory), and how the cost grows with the 
     python benchmarks/metrics.py --quick         small sizes, for a look
 """
 
-from __future__ import annotations
-
 import argparse
 import multiprocessing
 import re

@@ -8,8 +8,6 @@ is a mask; there are no networks. The exit code is 0 if and only if the median f
 the limit and the last tenth of the frames costs at most half as much again as the second tenth.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

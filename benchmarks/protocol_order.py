@@ -10,8 +10,6 @@ difference whose interval excludes 0, and the oracle's mean of every accuracy ov
 colour nor material decides is above 95 %.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections import defaultdict

@@ -11,8 +11,6 @@ suite and seed are proved. Kinds without a second computation, such as materials
 apart.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """The straightforward ways in which published evaluation code computes the same figures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

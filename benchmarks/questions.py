@@ -5,8 +5,6 @@ python benchmarks/questions.py [--questions 10000] [--objects 500] [--limit-s 20
 The ground-truth graph stands in for the map. Exit code 1 above the limit.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -9,8 +9,6 @@ a second, so that every one looks elsewhere. Run it on an idle machine; the load
 is printed.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import os

@@ -4,8 +4,6 @@ An interrupted matrix resumes. Only complete matrices are on the page; a part wi
 kept as it was. --write-only runs nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import signal

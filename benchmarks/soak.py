@@ -19,8 +19,6 @@ if nothing was lost and everything is flat. The bag (on disk, deleted at the end
 It is split, because MCAP keeps the index of a file in memory until the file is closed.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import os

@@ -1,7 +1,5 @@
 """Rooms by random specifications, for `proved_questions.py`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -10,8 +10,6 @@ that do nothing but keep a processor busy. Exits with 0 if every fault was found
 every round, and the stack without one passed.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -5,8 +5,6 @@
 The least of some calls counts: what else the machine does only adds to it.
 """
 
-from __future__ import annotations
-
 import resource
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Shortest ways on triangles, a second way to the lengths that exact questions ask for."""
 
-from __future__ import annotations
-
 import math
 from functools import cached_property
 from typing import Any

@@ -4,8 +4,6 @@ Directions, counts and ways come from the triangles of the scene and from rays (
 angles from the colours of the images alone. Each returns the answer, or None where it has none.
 """
 
-from __future__ import annotations
-
 import cmath
 import itertools
 import math

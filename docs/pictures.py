@@ -1,7 +1,5 @@
 """Makes the pictures of the documentation from the page of the demo: `make pictures`."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

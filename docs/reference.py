@@ -1,7 +1,5 @@
 """Pages of the documentation that are made from the code: keys of files, commands."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import textwrap

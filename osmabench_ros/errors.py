@@ -1,7 +1,5 @@
 """Errors that a user can act on; each message names the cause and the remedy."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

@@ -5,8 +5,6 @@ from osmabench_ros.participant import Participant
 Participant(MyMapper).spin()
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Conversion between sRGB and linear light (IEC 61966-2-1)."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The topic contract: names and types of topics, nodes and frames; needs no ROS."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final

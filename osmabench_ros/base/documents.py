@@ -1,7 +1,5 @@
 """The one reader of YAML, JSON and XML: of limited size, depth and repetition."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import zlib

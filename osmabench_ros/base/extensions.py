@@ -1,7 +1,5 @@
 """Extension points: everything that can be added by name is an entry point."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from functools import lru_cache

@@ -5,8 +5,6 @@ file, so that limits count for one file. The result comes back as a pickle in sh
 is read with an allow-list of names: even a library that a file took over cannot run code here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import io

@@ -3,8 +3,6 @@
 Steps are INFO where no bar shows them and DEBUG below a bar; details are DEBUG.
 """
 
-from __future__ import annotations
-
 import logging
 import shutil
 import sys

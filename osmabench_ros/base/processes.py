@@ -3,8 +3,6 @@
 Watchdogs take their time from `AttentiveClock`; `signals_held` keeps signals out of a block.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import os

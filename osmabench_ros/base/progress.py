@@ -1,7 +1,5 @@
 """Progress of a job: how it is reported, and how the terminal shows it."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Opens untrusted files: regular, of limited size, without blocking; arrays without pickles."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Collection, Iterator

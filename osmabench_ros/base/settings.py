@@ -1,7 +1,5 @@
 """Users' settings, read off pydantic fields once for parameters, arguments and options."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum

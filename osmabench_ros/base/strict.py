@@ -1,7 +1,5 @@
 """The base of all data models, and the error texts about their faults."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

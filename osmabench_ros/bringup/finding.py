@@ -1,7 +1,5 @@
 """Findings of the doctor, and the tables of checks that lead to them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum

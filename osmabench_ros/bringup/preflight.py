@@ -1,7 +1,5 @@
 """Checks the software, the data sets and whether a configuration can run; names remedies."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import os

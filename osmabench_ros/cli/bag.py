@@ -1,7 +1,5 @@
 """`osmabench bag`: records, plays and scores bags."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path

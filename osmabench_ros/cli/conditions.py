@@ -1,7 +1,5 @@
 """`osmabench conditions`: lists and previews conditions of light and motion."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

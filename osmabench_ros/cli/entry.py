@@ -1,7 +1,5 @@
 """Starts the osmabench command, or names the packages that pip has to install first."""
 
-from __future__ import annotations
-
 import sys
 from typing import NoReturn
 

@@ -1,7 +1,5 @@
 """`osmabench scene`: makes, imports, exports and checks scenes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path

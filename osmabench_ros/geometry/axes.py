@@ -4,8 +4,6 @@ World and base frames follow REP-103: x forward, y left, z up. Optical frames: x
 z forward. Habitat (and glTF): x right, y up, -z forward.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 
 import numpy as np

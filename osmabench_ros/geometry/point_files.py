@@ -1,7 +1,5 @@
 """PLY and PCD files of points with any scalar properties."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any

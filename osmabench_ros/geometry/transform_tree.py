@@ -1,7 +1,5 @@
 """A tree of coordinate frames with edges that change over time, as in tf2."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

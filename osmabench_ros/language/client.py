@@ -1,7 +1,5 @@
 """Asks a language model: from the cache, with patience, within a budget, several at a time."""
 
-from __future__ import annotations
-
 import json
 import threading
 import warnings

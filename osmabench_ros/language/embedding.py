@@ -1,7 +1,5 @@
 """Text features: the bundled sentence embedder, and precomputed files."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

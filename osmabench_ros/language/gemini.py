@@ -1,7 +1,5 @@
 """Gemini models through google-genai."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

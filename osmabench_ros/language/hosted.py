@@ -1,7 +1,5 @@
 """What models behind HTTP servers share: a request in limited time, and its failures."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import threading

@@ -1,7 +1,5 @@
 """Models behind OpenAI's chat API: vLLM, Ollama, llama.cpp, OpenAI and others."""
 
-from __future__ import annotations
-
 import base64
 import os
 from collections.abc import Iterator, Mapping, Sequence

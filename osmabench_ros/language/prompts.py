@@ -1,7 +1,5 @@
 """Prompts kept as files, with a version and a hash that go into reports."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

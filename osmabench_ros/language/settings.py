@@ -1,7 +1,5 @@
 """Settings of language models, and clients made from them, with or without a server."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Describes pieces of surface by numbers that a classifier can compare."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import product
 

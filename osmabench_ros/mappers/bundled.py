@@ -7,8 +7,6 @@ apart into one piece a room; a watershed grows the pieces until they meet in the
 Analysis, ICRA 2016).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

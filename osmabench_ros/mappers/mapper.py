@@ -1,7 +1,5 @@
 """The interface between a mapping method and the mapper node."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Protocol, cast

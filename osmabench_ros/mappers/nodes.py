@@ -1,7 +1,5 @@
 """Scene-graph nodes from the points and label votes of an object."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError

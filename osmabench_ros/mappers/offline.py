@@ -3,8 +3,6 @@
 With the scene's own masks in place of the method's detections, its fusion is scored apart.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import json

@@ -1,7 +1,5 @@
 """How a method that runs offline is installed, run within limits and read: config/methods."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

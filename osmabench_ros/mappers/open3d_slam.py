@@ -1,7 +1,5 @@
 """RGB-D SLAM by Open3D that finds its own poses, and says where it lost track."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -3,8 +3,6 @@
 The exact one is the upper bound of every score.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """TSDF: fuses depth with the poses given, by Open3D; geometry and colour without meaning."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

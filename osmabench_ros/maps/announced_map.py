@@ -1,7 +1,5 @@
 """The map of an announcement and its chunks; uses message fields only, needs no ROS."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

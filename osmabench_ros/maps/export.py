@@ -1,7 +1,5 @@
 """Summaries of maps, and maps for other tools: point clouds, OpenLex3D's interchange form."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import dataclass

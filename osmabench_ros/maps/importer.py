@@ -1,7 +1,5 @@
 """The interface of importers, and what files and messages of a method do not say themselves."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, cast

@@ -1,7 +1,5 @@
 """Labels for open-vocabulary maps: the class with the nearest text feature."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """The files of a map: the model of map.json, which gives its JSON Schema, and the arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints

@@ -1,7 +1,5 @@
 """Which message types hold maps, and the newest map of a bag."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal

@@ -3,8 +3,6 @@
 No name in a pickle is imported: it becomes a text, and only the functions of a table are called.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import pickle

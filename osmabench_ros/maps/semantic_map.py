@@ -4,8 +4,6 @@ Header, nodes, edges and classes are validated and written as the dataclasses ar
 how each array of points is kept. `maps.map_document` makes map.json and all checks from that.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field

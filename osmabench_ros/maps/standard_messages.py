@@ -1,7 +1,5 @@
 """Maps as PointCloud2, Detection3DArray and MarkerArray hold them, and back; needs no ROS."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

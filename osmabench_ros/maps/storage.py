@@ -3,8 +3,6 @@
 Neither holds pickles.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

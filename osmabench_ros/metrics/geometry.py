@@ -1,7 +1,5 @@
 """Geometry of a map against the true surface."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Instance segmentation of a map: average precision, panoptic quality, splits and merges."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

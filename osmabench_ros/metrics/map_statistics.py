@@ -1,7 +1,5 @@
 """Statistics of a map without a reference: content, and repeated objects."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Timing of messages, and the lag of the newest map behind the frames."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

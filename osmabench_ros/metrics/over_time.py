@@ -1,7 +1,5 @@
 """Scores over time: how quality grows while a map is being built."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Alignment of a map's points with true points: ICP from coarse to fine, through Open3D."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Object retrieval by text query: OpenLex3D as published (`compat`) and done right (`strict`)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Semantic segmentation of a map: OSMa-Bench as published (`compat`) and done right (`strict`)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

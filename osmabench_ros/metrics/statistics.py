@@ -1,7 +1,5 @@
 """Confidence intervals, tests of paired differences, and robustness."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Tiered labels of OpenLex3D: acceptable names of an object, and categories of others."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

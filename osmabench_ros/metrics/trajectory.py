@@ -1,7 +1,5 @@
 """Errors of a trajectory against a reference, by the conventions of evo and the TUM benchmark."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 from enum import Enum

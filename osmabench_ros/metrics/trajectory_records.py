@@ -1,7 +1,5 @@
 """Trajectory errors as metrics of a report: as recorded, and after alignment."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 

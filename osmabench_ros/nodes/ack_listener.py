@@ -1,7 +1,5 @@
 """Acknowledgements of participants: received and counted; detects restarted participants."""
 
-from __future__ import annotations
-
 import time
 from array import array
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,5 @@
 """Plays a bag on the topics it was recorded from."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection
 from functools import partial

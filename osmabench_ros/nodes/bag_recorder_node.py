@@ -1,7 +1,5 @@
 """Records topics to a bag while they are published."""
 
-from __future__ import annotations
-
 import os
 import re
 import time

@@ -1,7 +1,5 @@
 """Scores recorded maps, by itself or when asked, and publishes the reports."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path

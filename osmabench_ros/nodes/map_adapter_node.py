@@ -1,7 +1,5 @@
 """Publishes the map of a third-party stack, once it has settled, as the map of a run."""
 
-from __future__ import annotations
-
 import dataclasses
 from enum import Enum
 from functools import partial

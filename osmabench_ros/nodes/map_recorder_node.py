@@ -1,7 +1,5 @@
 """Captures the maps of a mapping method on disk."""
 
-from __future__ import annotations
-
 import math
 import time
 from functools import partial

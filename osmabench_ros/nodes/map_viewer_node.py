@@ -1,7 +1,5 @@
 """Publishes maps in colour for RViz and Foxglove: classes, errors, scene graph, path, images."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Mapping
 from functools import partial

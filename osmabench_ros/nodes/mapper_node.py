@@ -1,7 +1,5 @@
 """Hosts a bundled mapping method: frames in, a semantic map out."""
 
-from __future__ import annotations
-
 import time
 from functools import partial
 

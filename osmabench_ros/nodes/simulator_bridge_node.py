@@ -1,7 +1,5 @@
 """Publishes a simulated scene or a recorded sequence, at the pace the run asks for."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """The connection to a third-party stack: its map, the service that ends it, its frame."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections import deque

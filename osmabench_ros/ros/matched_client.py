@@ -1,7 +1,5 @@
 """How a command talks to nodes: clients that wait for their servers, and the lifecycle."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager

@@ -3,8 +3,6 @@
 Subscriptions check the size of a serialised message before it is deserialised.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter

@@ -3,8 +3,6 @@
 Trajectories are named by TUM files, topics of bags and chains of TF.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Scores the map of a bag, aligned with a reference, or describes it; needs no ROS."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace

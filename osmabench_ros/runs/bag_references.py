@@ -1,7 +1,5 @@
 """References of recorded maps: a run, a scene, a folder, or a cloud of the user."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path

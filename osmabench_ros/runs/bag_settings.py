@@ -1,7 +1,5 @@
 """The settings of the evaluation of a bag, and the model of its report.json."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Matrices next to a matrix: its changed scenes mapped again, and a change made halfway a run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

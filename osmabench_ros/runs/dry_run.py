@@ -1,7 +1,5 @@
 """The runs of a matrix and the language-model requests it would make, without executing them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Renders the scenes of a configuration under its conditions into sequences on disk."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from enum import Enum

@@ -1,7 +1,5 @@
 """The software and the machine that a run was made with."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

@@ -1,7 +1,5 @@
 """The folder of a matrix: its manifest, the plans of its runs, and how far each came."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum

@@ -1,7 +1,5 @@
 """Plans the runs of a configuration and their folders."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

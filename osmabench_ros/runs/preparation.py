@@ -1,7 +1,5 @@
 """Prepares the data that runs on one path in a scene share: path, ground truth, questions."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import warnings

@@ -1,7 +1,5 @@
 """Models of report.json, of a run and of a matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from enum import Enum

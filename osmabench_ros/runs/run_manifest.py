@@ -4,8 +4,6 @@ A manifest is independent of time. Before results are used again it is compared,
 their inputs now.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import json

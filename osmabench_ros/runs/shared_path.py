@@ -1,7 +1,5 @@
 """The path of a scene and seed, the same under every condition."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Sequence

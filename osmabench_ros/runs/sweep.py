@@ -1,7 +1,5 @@
 """Search for the fastest speed that a mapper can keep up with."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Times and losses of mapping: timings.json, the one file of a run that differs in repeats."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path

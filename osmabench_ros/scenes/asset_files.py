@@ -1,7 +1,5 @@
 """Files that the files of a scene name: found in folders that these may read, and read."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

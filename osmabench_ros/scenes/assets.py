@@ -1,7 +1,5 @@
 """Reads mesh files (GLB, glTF, OBJ, PLY, STL, DAE) into scene meshes, in the file's own frame."""
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import logging

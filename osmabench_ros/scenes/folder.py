@@ -4,8 +4,6 @@
 metres and radians.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Mapping

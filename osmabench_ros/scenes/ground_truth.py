@@ -1,7 +1,5 @@
 """The exact scene graph of a scene."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Imports scenes of other formats into scene folders."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Finds the right loader for a scene, and warns of one that is on its side or has another unit."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Finds and checks the files that mesh files name; trimesh passes over broken ones silently."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

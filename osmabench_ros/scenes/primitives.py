@@ -1,7 +1,5 @@
 """Simple shapes as scene meshes, about the origin, z up."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

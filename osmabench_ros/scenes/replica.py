@@ -5,8 +5,6 @@ in one z-up world in metres (Straub et al., arXiv 1906.05797). Its textures, lig
 floats, are not read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

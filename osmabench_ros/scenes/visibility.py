@@ -1,7 +1,5 @@
 """Which surface points a camera could see, by casting rays at the meshes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Writes scenes as scene folders and as Habitat scene data sets; glTF files are y-up in both."""
 
-from __future__ import annotations
-
 import json
 import re
 import warnings

@@ -26,8 +26,6 @@ An object has at most one carrier (on or in) and one object that it is attached 
 building carry objects and have objects attached, but are a source of `part of` only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

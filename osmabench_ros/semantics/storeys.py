@@ -1,7 +1,5 @@
 """The floors of a building, found in points of its surfaces."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

@@ -1,7 +1,5 @@
 """Frames as ROS messages and back by rosbags, compressed images too; needs no ROS."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The ground truth of a scene and its files on disk."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

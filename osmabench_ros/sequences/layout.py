@@ -1,7 +1,5 @@
 """The layouts of a recorded sequence, and its files: images, intrinsics, poses, common data."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

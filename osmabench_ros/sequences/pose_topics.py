@@ -1,7 +1,5 @@
 """Poses, trajectories and frames from messages: any objects with the fields; needs no ROS."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

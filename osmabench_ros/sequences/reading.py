@@ -1,7 +1,5 @@
 """Settings of reading a robot's bag: topics, stamps, and matching of messages to frames."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Recorded sequences, in folders of OSMa-Bench and ScanNet or in bags, as a source of frames."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

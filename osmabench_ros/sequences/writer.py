@@ -1,7 +1,5 @@
 """Writes frames in the folder layouts of OSMa-Bench and ScanNet, or as a bag."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sensor effects: entry points in the group ``osmabench.effects``, and those that come along."""
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Frames of a scene under a condition, from a simulator or anything else that can be published."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol

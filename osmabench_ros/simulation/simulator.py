@@ -1,7 +1,5 @@
 """The protocol of simulators, and a check that one shows the scene that ground truth is from."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import threading

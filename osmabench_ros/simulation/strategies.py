@@ -1,7 +1,5 @@
 """Ways to choose where the robot drives and looks, and how much of a scene it sees there."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum

@@ -1,7 +1,5 @@
 """Shows a scene from above with the ids of its objects, or conditions along a path."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing

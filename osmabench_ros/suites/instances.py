@@ -1,7 +1,5 @@
 """Objects of a map as instances: average precision, panoptic quality, splits, merges, counts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Coverage and accuracy of a map's geometry, and of the poses that it was made from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain

@@ -3,8 +3,6 @@
 For simulated scenes the tiers of labels come from WordNet, sizes and boxes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """OSMa-Bench semantic segmentation, as published and done right."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal

@@ -1,7 +1,5 @@
 """Classes of the points of a map: of the points, of the nodes, or by text features."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A map queried by text: the prompts and queries of OpenLex3D, and the objects found by them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Suites of questions: who answers and judges; exact questions about the visible scene."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

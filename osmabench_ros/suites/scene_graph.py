@@ -1,7 +1,5 @@
 """A map's scene graph against the true one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal

@@ -1,7 +1,5 @@
 """The interface of suites, their context, and data made once for all runs in a scene."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

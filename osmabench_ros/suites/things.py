@@ -1,7 +1,5 @@
 """Objects of the ground truth and nodes of a map, and how their surfaces overlap."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """English grammar for questions about objects: articles, plurals, colours, materials."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Grades answers of the types that have a form: choices, units, coordinates, lists, boxes."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Index of a scene graph by label, relation and box, and measures of boxes, for questions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol

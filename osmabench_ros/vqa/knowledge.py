@@ -1,7 +1,5 @@
 """Common knowledge about kinds of objects: affordances and synonyms."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Questions, answers and verdicts as typed JSON lines."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache

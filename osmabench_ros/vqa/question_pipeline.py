@@ -1,7 +1,5 @@
 """Makes a question set from frames: describe, write, filter, check, balance."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

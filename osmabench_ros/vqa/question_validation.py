@@ -1,7 +1,5 @@
 """Removes bad written questions by rule, and keeps the reasons."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence

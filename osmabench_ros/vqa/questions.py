@@ -1,7 +1,5 @@
 """Questions, answers and verdicts: one schema for every suite, joined by question id."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterable, Mapping

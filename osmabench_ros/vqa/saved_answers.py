@@ -1,7 +1,5 @@
 """Saved answers: ours, JSON lines, and the files of OSMa-Bench and OSMa-Bench++ as they are."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Scenes by language models, as in OSMa-Bench++: prompts, specifications and questions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What language models must reply, as models that make the JSON schema and check the reply."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, Literal, TypeVar
 

@@ -1,7 +1,5 @@
 """Accuracies with intervals, overall and by category."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The folder of a run, and stages on it: generate, answer and judge questions, report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """How questions are worded, and how that wording is read back."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache

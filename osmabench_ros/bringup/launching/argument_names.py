@@ -1,7 +1,5 @@
 """Refuses arguments that a launch file does not have, which launch ignores; needs no launch."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Plans one run from launch arguments."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which runs may begin while others are under way, by the resources of runs and machine."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Sequence

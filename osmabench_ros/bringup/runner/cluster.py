@@ -4,8 +4,6 @@ A task works in the shared folder like a worker of `--jobs`: every stage of a ru
 whole, under its name, and a run that is tried again goes on after its last finished stage.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -4,8 +4,6 @@ A back end is the worker processes of `--jobs`, or the nodes of a Ray cluster. T
 decides the next task and the retries, and writes every line and warning to the terminal.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 import warnings

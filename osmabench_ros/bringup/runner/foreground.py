@@ -1,7 +1,5 @@
 """Records or plays a bag by a node in this process, in the ROS domain of this shell."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

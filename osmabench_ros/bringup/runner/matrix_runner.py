@@ -1,7 +1,5 @@
 """Runs a matrix, or mappers in realtime at several speeds: the missing runs, and the report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path

@@ -8,8 +8,6 @@ Nodes that need a generated scene are forked from a second host, itself a fork o
 generates it once for all runs. Other nodes do not have it in their memory.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import inspect

@@ -1,7 +1,5 @@
 """The runner's own node, which records what happens in a run for the report."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import time

@@ -1,7 +1,5 @@
 """Recorder and evaluator for a running stack: no simulator, no pacing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

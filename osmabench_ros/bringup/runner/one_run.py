@@ -1,7 +1,5 @@
 """One run of a matrix, stage by stage, to its report; ends every process that it starts."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ DDS and signals have one environment and one thread in a process, so each worker
 keeps the host of its nodes from one run to the next, and each of its runs has its own ROS domain.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

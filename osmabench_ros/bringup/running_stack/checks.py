@@ -1,7 +1,5 @@
 """Checks of the messages of a running stack, by the tables of checks.yaml."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise

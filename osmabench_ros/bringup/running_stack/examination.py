@@ -1,7 +1,5 @@
 """Examines a running stack for errors that would spoil a run with it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import product

@@ -1,7 +1,5 @@
 """Observes a running stack without disturbing it."""
 
-from __future__ import annotations
-
 import struct
 import time
 from collections import deque

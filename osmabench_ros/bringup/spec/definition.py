@@ -1,7 +1,5 @@
 """The one definition of the nodes of a run, and of its bag; runner and launch files use it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Isolates runs on one machine from each other and from the network, and claims nodes."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

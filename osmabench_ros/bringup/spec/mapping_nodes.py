@@ -1,7 +1,5 @@
 """The mapping nodes of a run: the mapper of a bundled method, or a stack and its adapter."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path

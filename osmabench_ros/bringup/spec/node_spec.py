@@ -1,7 +1,5 @@
 """One node of a run, however it is started."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Masks of everything or of the names in a text, and pixels of fixed classes, by networks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec

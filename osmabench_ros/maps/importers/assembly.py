@@ -1,7 +1,5 @@
 """Content of a method's files, and the map that is built of it: axes, units, ids, features."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """ConceptGraphs: branch main with its language-model scene graph, and branch ali-dev."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """HOV-SG: floors, rooms and objects with CLIP embeddings, y up."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

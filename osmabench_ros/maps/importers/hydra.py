@@ -1,7 +1,5 @@
 """Hydra and Khronos: hierarchical scene graphs of spark-dsg, from files or from the topic."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 from collections.abc import Callable, Mapping

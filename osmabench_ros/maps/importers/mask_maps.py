@@ -1,7 +1,5 @@
 """Maps of masks over points, each mask with a feature: OpenLex3D's form, OpenMask3D, OVO."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Maps of objects without edges: BeyondBareQueries and DualMap."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from pathlib import Path

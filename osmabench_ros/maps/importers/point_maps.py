@@ -3,8 +3,6 @@
 ConceptFusion, OpenFusion and OpenScene: a feature for each point, voxel or vertex.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

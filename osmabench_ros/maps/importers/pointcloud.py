@@ -1,7 +1,5 @@
 """Importer of plain point clouds with labels."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path

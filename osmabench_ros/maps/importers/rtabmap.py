@@ -1,7 +1,5 @@
 """RTAB-Map: the files of rtabmap-export, and the size of the graph from the database."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Finds and reads the files of a method, with errors that name the expected files."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import math

@@ -1,7 +1,5 @@
 """Reports of a run as messages, and the check of a run's announced identity."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 

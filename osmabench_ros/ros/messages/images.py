@@ -1,7 +1,5 @@
 """Images as messages and back, and the classes that they show."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

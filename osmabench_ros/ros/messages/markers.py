@@ -1,7 +1,5 @@
 """Scene graphs as visualization_msgs/MarkerArray, for RViz and Foxglove, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Full text and hash of a message type, as bags embed them."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

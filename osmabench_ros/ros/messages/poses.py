@@ -1,7 +1,5 @@
 """Stamps, poses and transforms to messages and back."""
 
-from __future__ import annotations
-
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Point, Quaternion, Transform, Vector3

@@ -1,7 +1,5 @@
 """Health of a node on /diagnostics, for diagnostic_aggregator and rqt_robot_monitor."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

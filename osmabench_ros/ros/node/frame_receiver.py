@@ -1,7 +1,5 @@
 """Assembles the messages of one stamp into a frame, and acknowledges it to the bridge."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from typing import Any

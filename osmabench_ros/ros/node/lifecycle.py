@@ -1,7 +1,5 @@
 """The lifecycle node that every node of this package is."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import traceback

@@ -1,7 +1,5 @@
 """The process around a node: starts it, spins it, and ends with its exit code."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

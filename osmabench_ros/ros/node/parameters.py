@@ -1,7 +1,5 @@
 """Parameters of a node from its pydantic model, which checks them; an unknown one is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import BaseModel

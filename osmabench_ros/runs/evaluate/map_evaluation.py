@@ -1,7 +1,5 @@
 """Scores a map that was not recorded in a run, and lets `osmabench vqa` question one that was."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace as replace_fields
 

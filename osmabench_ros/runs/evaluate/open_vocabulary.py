@@ -1,7 +1,5 @@
 """Text encoders for maps with features, and labelling with them."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import cached_property

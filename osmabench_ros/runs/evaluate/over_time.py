@@ -1,7 +1,5 @@
 """Scores over time, from the intermediate maps of a run."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial

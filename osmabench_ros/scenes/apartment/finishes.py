@@ -3,8 +3,6 @@
 Textures are functions of their names and repeat: patterns to be tinted, and pictures.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

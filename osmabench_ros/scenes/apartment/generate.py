@@ -9,8 +9,6 @@ have, all is drawn again. Other steps `put` pieces onto the supports (`places`) 
 stand some `around` it, or stand a `row` of pieces.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence

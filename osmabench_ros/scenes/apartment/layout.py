@@ -1,7 +1,5 @@
 """Floor plans: rooms in three strips, doorways between them, windows to the outside."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -21,8 +21,6 @@ hangs_at_m, stands_free   where specifications put the piece that say nothing ab
 ========  =====================================================================================
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache

@@ -1,7 +1,5 @@
 """An apartment that meets a specification, or the sentence that it cannot meet."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Builds the rooms of a floor plan: floors, ceilings, walls, door frames, doors, windows."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from osmabench_ros.geometry.pose import Pose

@@ -1,7 +1,5 @@
 """Read the tables of the apartment, and the lengths that they state as sums and products."""
 
-from __future__ import annotations
-
 import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping

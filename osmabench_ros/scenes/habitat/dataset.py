@@ -1,7 +1,5 @@
 """A `*.scene_dataset_config.json`, the files it names, and the templates of its objects."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress

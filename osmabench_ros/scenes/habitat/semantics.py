@@ -5,8 +5,6 @@ HM3D annotates a stage by a text of instances and a mesh painted with their colo
 texture, or the vertex colours, of `*.semantic.glb`.
 """
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Reads a Gazebo world (SDF) and its models as a scene; its frame is z-up metres already."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os

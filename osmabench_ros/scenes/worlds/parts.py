@@ -1,7 +1,5 @@
 """What worlds of other simulators have in common: parts, and classes guessed from their names."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence

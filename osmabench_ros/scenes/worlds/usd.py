@@ -1,7 +1,5 @@
 """Reads a USD stage as a scene, at its default time; turned to z up and scaled to metres."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import math

@@ -1,7 +1,5 @@
 """The files of a bag, SQLite ones with their content; topics, compression, quality of service."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

@@ -3,8 +3,6 @@
 rosbags parses definitions in the fence, and reads messages with code that it makes of them.
 """
 
-from __future__ import annotations
-
 import struct
 import warnings
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Writes received messages as a rosbag2 folder of MCAP files, in a thread that a queue feeds."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

@@ -1,7 +1,5 @@
 """When each message of a bag is due. Needs no ROS; the caller gives the time."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator
 

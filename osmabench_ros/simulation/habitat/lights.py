@@ -1,7 +1,5 @@
 """Lights as Habitat-Sim wants them, and pictures out of textures and light."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

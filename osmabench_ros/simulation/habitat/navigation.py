@@ -1,7 +1,5 @@
 """Where a robot can go, by Habitat-Sim's navigation mesh."""
 
-from __future__ import annotations
-
 import math
 from functools import cached_property
 

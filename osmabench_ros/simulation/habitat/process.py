@@ -1,7 +1,5 @@
 """The worker process: started, asked, watched, and never left behind."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

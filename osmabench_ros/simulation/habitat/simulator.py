@@ -1,7 +1,5 @@
 """Habitat-Sim as a simulator."""
 
-from __future__ import annotations
-
 import math
 import os
 import platform

@@ -1,7 +1,5 @@
 """Triangles of a scene on the graphics device, and which boxes cameras and lights see."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter

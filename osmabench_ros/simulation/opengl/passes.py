@@ -1,7 +1,5 @@
 """The passes over a frame: geometry into surface images, edges in them, then light on them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Shadow maps: one row of an atlas for every light, rendered when needed and kept."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

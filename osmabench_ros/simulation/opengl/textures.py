@@ -1,7 +1,5 @@
 """Images on the graphics device: textures, targets of passes; contexts without a display."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Views around a place: bearings, seen objects, words of questions, and their answers by rule."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence

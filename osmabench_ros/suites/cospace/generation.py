@@ -1,7 +1,5 @@
 """Questions about the views around places of a path, for all seven tasks, with their images."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

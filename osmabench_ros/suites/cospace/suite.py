@@ -1,7 +1,5 @@
 """CoSpace in any scene: answers of maps, or models by images, on the views around a place."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace

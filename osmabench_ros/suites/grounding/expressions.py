@@ -1,7 +1,5 @@
 """Referring expressions without viewpoint: their words, and their meaning in a scene graph."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Referring expressions about any scene, each with exactly one target, at three lengths."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from itertools import combinations, product

@@ -1,7 +1,5 @@
 """Visual grounding on recorded maps: the node that a referring expression means."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

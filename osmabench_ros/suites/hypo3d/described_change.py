@@ -1,7 +1,5 @@
 """Changes as sentences describe them, and answers from a scene graph that they change by rule."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

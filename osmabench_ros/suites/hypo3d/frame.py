@@ -1,7 +1,5 @@
 """The world frame of Hypo3D: front, back, left and right of a scene, by objects at its sides."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Asks about a scene after changes of it, with answers of the changed scene."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum

@@ -1,7 +1,5 @@
 """Chooses changes of a scene that can be made to its meshes and described without ambiguity."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Saved answers of Hypo3D, scored by exact and partial match: as its code does, and strictly."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

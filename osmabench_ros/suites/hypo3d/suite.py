@@ -1,7 +1,5 @@
 """Hypo3D on scenes that change: answers of maps after a described or a mapped change."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """Scene folders of Space3D-Bench, read with every fault named."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Space3D-Bench: answers by rule from the recorded map, and grades of answers in sentences."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

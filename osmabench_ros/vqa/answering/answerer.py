@@ -1,7 +1,5 @@
 """The interface of answerers, and how one is made by name."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

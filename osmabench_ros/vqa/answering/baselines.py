@@ -1,7 +1,5 @@
 """Baseline answers without a map."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

@@ -1,7 +1,5 @@
 """Answers exact questions from their text only, as questions about other scenes were answered."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

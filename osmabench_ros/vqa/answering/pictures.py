@@ -1,7 +1,5 @@
 """Pictures for language models: of the points of a map, frames of a run, images of questions."""
 
-from __future__ import annotations
-
 import io
 import math
 import re

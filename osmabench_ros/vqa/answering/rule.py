@@ -1,7 +1,5 @@
 """Answers exact questions by rule from the graph of a map."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

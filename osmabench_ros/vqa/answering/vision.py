@@ -1,7 +1,5 @@
 """Contexts of pictures: images of questions, frames of the run, views of the map."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

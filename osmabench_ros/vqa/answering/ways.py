@@ -1,7 +1,5 @@
 """Ways of a robot over the floors and stairs that points show."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cached_property
 

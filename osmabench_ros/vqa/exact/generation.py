@@ -1,7 +1,5 @@
 """The exact questions of one scene."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """Colours, materials, counts, heights and distances, and comparisons with clear differences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 

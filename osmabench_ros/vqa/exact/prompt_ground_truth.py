@@ -1,7 +1,5 @@
 """Questions of OSMa-Bench++ with answers from a specification, without images (PromptGT)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Questions about existence and about spatial and functional relations."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Questions about objects to reach, use and move, as in OSMa-Bench's second version."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Selects drafts: quotas by category, balanced yes and no, even use of objects."""
 
-from __future__ import annotations
-
 import heapq
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

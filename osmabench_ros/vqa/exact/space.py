@@ -1,7 +1,5 @@
 """Questions of Space3D-Bench's kinds: places, rooms, ways, arrangements, what would fit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How well a judge agrees with published verdicts."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Judges by rule: the same answer always gets the same verdict, without any network."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from typing import Protocol

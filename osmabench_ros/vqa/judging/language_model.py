@@ -1,7 +1,5 @@
 """Judges free answers by a language model; exact answers by equality."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Reads the noun phrases of a short answer, with the words of `knowledge.yaml`."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import lru_cache

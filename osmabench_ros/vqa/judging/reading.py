@@ -1,7 +1,5 @@
 """Reads free answers: yes or no, denials, refusals, numbers with their units."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import lru_cache

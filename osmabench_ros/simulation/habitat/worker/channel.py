@@ -3,8 +3,6 @@
 A message is JSON with its length before it.
 """
 
-from __future__ import annotations
-
 import json
 import mmap
 import os
