@@ -24,30 +24,17 @@ from osmabench_ros.cli.main import main
 from osmabench_ros.cli.options import Overwrite
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame, Intrinsics
+from osmabench_ros.mappers import appearance_descriptors
 from osmabench_ros.mappers.appearance import FORMAT, VOXEL_M, Prototypes, Survey
-from osmabench_ros.mappers.appearance_descriptors import (
-    FEATURES,
-    cut_patches,
-    describe_patches,
-    grow_regions,
-    neighbour_pairs,
-)
 from osmabench_ros.mappers.fusion import VoxelFusion
 from osmabench_ros.mappers.oracle import require_ground_truth
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
+from osmabench_ros.simulation import robot_path
 from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.simulation.frame_source import SimulatedFrames
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
-from osmabench_ros.simulation.robot_path import (
-    CameraMount,
-    Motion,
-    RobotPath,
-    Trajectory,
-    plan_path,
-    sample_trajectory,
-)
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 FIRST_SEED = 1000
@@ -159,17 +146,17 @@ class ApartmentSequence:
             radius_m=setup.robot_radius_m,
             height_m=setup.robot_height_m,
         )
-        path = plan_path(navigation, goals=setup.goals, seed=seed)
+        path = robot_path.plan_path(navigation, goals=setup.goals, seed=seed)
         longest_s = (setup.max_frames - 1) / setup.frame_rate_hz
-        self._path: RobotPath = path.crop(longest_s, Motion())
+        self._path: robot_path.RobotPath = path.crop(longest_s, robot_path.Motion())
 
-    def trajectory(self, condition: str) -> Trajectory:
+    def trajectory(self, condition: str) -> robot_path.Trajectory:
         """Return the camera poses under a condition, which sets the speed."""
-        return sample_trajectory(
+        return robot_path.sample_trajectory(
             self._path,
             load_condition(condition).make_motion(self.setup.frame_rate_hz),
             self.setup.frame_rate_hz,
-            CameraMount(self.setup.mounting_height_m),
+            robot_path.CameraMount(self.setup.mounting_height_m),
         )
 
     def frames(self, condition: str) -> Iterator[Frame]:
@@ -209,9 +196,11 @@ def training_sample(frames: Iterable[Frame], label_set: LabelSet) -> TrainingSam
         number[truth == UNLABELLED] = 0
         votes.add(samples.points, samples.colors, number)
     voxels, _ = survey.voxels()
-    regions = grow_regions(voxels, neighbour_pairs(voxels.keys))
-    patches = cut_patches(voxels.points, regions)
-    descriptors = describe_patches(voxels, regions, patches, VOXEL_M)
+    regions = appearance_descriptors.grow_regions(
+        voxels, appearance_descriptors.neighbour_pairs(voxels.keys)
+    )
+    patches = appearance_descriptors.cut_patches(voxels.points, regions)
+    descriptors = appearance_descriptors.describe_patches(voxels, regions, patches, VOXEL_M)
     cells = votes.cells()
     table = np.zeros((len(descriptors), len(label_set.classes) + 1))
     np.add.at(table, (patches[np.searchsorted(voxels.keys, cells.voxels)], cells.segments), 1.0)
@@ -236,7 +225,7 @@ def learn_prototypes(
     descriptors = np.concatenate([sample.descriptors for sample in taken])
     weights = np.concatenate([sample.weights for sample in taken])
     spread = np.maximum(descriptors.std(axis=0), 1e-3)
-    centers, shares, owners, residual = [], [], [], np.zeros(len(FEATURES))
+    centers, shares, owners, residual = [], [], [], np.zeros(len(appearance_descriptors.FEATURES))
     for name in sorted(set(names.tolist())):
         own = names == name
         rng = np.random.default_rng(seed)
@@ -281,7 +270,7 @@ def write_prototypes(prototypes: Prototypes, path: Path, *, overwrite: bool = Fa
     """Write prototypes as JSON, one per line, rounded to three digits; a whole file or none."""
     data = {
         'format': FORMAT,
-        'features': list(FEATURES),
+        'features': list(appearance_descriptors.FEATURES),
         'provenance': dict(prototypes.provenance),
         'scale': _rounded(prototypes.scale),
     }

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from osmabench_ros import errors
 from osmabench_ros.base.configuration import (
     extra,
     installed,
@@ -23,13 +24,6 @@ from osmabench_ros.base.documents import read_json, read_yaml
 from osmabench_ros.bringup.finding import CheckTables, Finding, Severity, attempt
 from osmabench_ros.bringup.spec import isolation
 from osmabench_ros.bringup.spec.mapping_nodes import tf_settings
-from osmabench_ros.errors import (
-    ConfigError,
-    MissingDependencyError,
-    OsmabenchWarning,
-    SceneError,
-    errors_as,
-)
 from osmabench_ros.language.gemini import KEY_VARIABLES as GEMINI_KEYS
 from osmabench_ros.language.openai import KEY_VARIABLE as OPENAI_KEY
 from osmabench_ros.language.settings import OPENAI_SERVER, server_address
@@ -47,7 +41,7 @@ from osmabench_ros.scenes.loading import (
 from osmabench_ros.scenes.specification import read_specification
 
 CHECKS = CheckTables(Path(__file__).with_name('checks.yaml'))
-KNOWN = read_yaml(Path(__file__).with_name('known.yaml'), ConfigError)
+KNOWN = read_yaml(Path(__file__).with_name('known.yaml'), errors.ConfigError)
 
 DATA_VARIABLE = 'OSMABENCH_DATA'
 LFS_POINTER = b'version https://git-lfs'
@@ -91,7 +85,10 @@ def find_data_set(data_set: DataSet, folders: Sequence[Path]) -> Finding:
 
 
 def _read_start(file: Path) -> bytes:
-    with errors_as(SceneError, f'{file} cannot be read', OSError), file.open('rb') as opened:
+    with (
+        errors.errors_as(errors.SceneError, f'{file} cannot be read', OSError),
+        file.open('rb') as opened,
+    ):
         return opened.read(len(LFS_POINTER))
 
 
@@ -129,7 +126,7 @@ def examine_scene_files(reference: Path) -> Finding:
 
 def _find_broken_files(config: Path) -> list[str]:
     """Return why models and images of a data set cannot be used, by their headers."""
-    read_json(config, SceneError)
+    read_json(config, errors.SceneError)
     found, end = [], time.monotonic() + LOOK_S
     for file in sorted(config.parent.rglob('*')):
         magic = MAGIC.get(file.suffix.lower())
@@ -220,7 +217,7 @@ def _check_habitat() -> Finding:
     return CHECKS.find_one(
         'habitat',
         'habitat_sim',
-        missing=isinstance(error, MissingDependencyError),
+        missing=isinstance(error, errors.MissingDependencyError),
         error=error,
         name=name,
         took_s=took_s,
@@ -275,10 +272,10 @@ def check_run(config: MatrixConfig, out: Path) -> None:
         text = f'configuration "{config.name}" cannot run here: {"; ".join(map(str, failed))}'
         modules = {module.name for module in MODULES}
         missing = all(item.part in modules for item in failed)
-        raise MissingDependencyError(text) if missing else ConfigError(text)
+        raise errors.MissingDependencyError(text) if missing else errors.ConfigError(text)
     for item in findings:
         if item.level is Severity.WARN:
-            warnings.warn(str(item), OsmabenchWarning, stacklevel=2)
+            warnings.warn(str(item), errors.OsmabenchWarning, stacklevel=2)
 
 
 def examine_run(config: MatrixConfig, out: Path) -> list[Finding]:

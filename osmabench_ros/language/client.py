@@ -12,17 +12,9 @@ from itertools import count
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from osmabench_ros import errors
 from osmabench_ros.base.files import atomic_write
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.errors import (
-    BudgetExceededError,
-    IncompleteError,
-    LanguageModelError,
-    OsmabenchError,
-    OsmabenchWarning,
-    RunError,
-    errors_as,
-)
 from osmabench_ros.language.model import (
     LanguageModel,
     ModelReply,
@@ -88,7 +80,7 @@ class Account:
             if most is not None and used > most:
                 reason = f'the budget of {most}{unit} is used up'
                 remedy = 'all replies are kept: raise it and run again to go on'
-                raise BudgetExceededError(f'{reason}; {remedy}', reason=reason)
+                raise errors.BudgetExceededError(f'{reason}; {remedy}', reason=reason)
 
     def settle(self, reserved: Usage, used: Usage) -> None:
         """Replace a reservation by the actual use."""
@@ -131,7 +123,7 @@ class ResponseCache:
             data['refusal'] = reply.refusal
         what = f'the response cache {self._directory} cannot be written'
         with (
-            errors_as(LanguageModelError, what, RunError),
+            errors.errors_as(errors.LanguageModelError, what, errors.RunError),
             atomic_write(self._path(model, request), overwrite=True) as draft,
         ):
             draft.write_text(json.dumps(data, ensure_ascii=False, sort_keys=True), 'utf-8')
@@ -164,7 +156,7 @@ class Outcome(Generic[T]):
     """A parsed reply, or why there is none."""
 
     value: T | None = None
-    error: LanguageModelError | None = None
+    error: errors.LanguageModelError | None = None
 
     @property
     def failure(self) -> str:
@@ -189,7 +181,7 @@ MAX_FAILED_REQUESTS = 10
 """Failed requests without a single reply after which nothing more is sent."""
 
 
-class NotAskedError(LanguageModelError):
+class NotAskedError(errors.LanguageModelError):
     """A request was not sent, as the server would turn it away."""
 
 
@@ -272,7 +264,7 @@ class ModelClient:
             used = reply.usage
         except RefusalError as error:
             reply = ModelReply('', refusal=str(error))
-        except OsmabenchError:
+        except errors.OsmabenchError:
             raise
         except Exception as error:  # a third-party model may raise anything
             what = excerpt(f'{type(error).__name__}: {error}')
@@ -346,8 +338,8 @@ class ModelClient:
         try:
             if not self._interrupted:
                 future.set_result(Outcome(value=self.ask(request, parse)))
-        except LanguageModelError as error:
-            if not isinstance(error, (BudgetExceededError, RefusalError, NotAskedError)):
+        except errors.LanguageModelError as error:
+            if not isinstance(error, (errors.BudgetExceededError, RefusalError, NotAskedError)):
                 _show(str(error))
             future.set_result(Outcome(error=error))
         except BaseException as error:
@@ -366,7 +358,7 @@ class ModelClient:
 
 def _show(text: str) -> None:
     """Warn at once, also if a text was shown before."""
-    warnings.warn_explicit(text, OsmabenchWarning, __file__, 0)
+    warnings.warn_explicit(text, errors.OsmabenchWarning, __file__, 0)
 
 
 def raise_if_incomplete(
@@ -383,4 +375,4 @@ def raise_if_incomplete(
     if reasons:
         causes = ', '.join(f'{reason} ({count})' for reason, count in reasons.most_common())
         text = f'{reasons.total()} of {len(failures)} {what} unanswered: {causes}'
-        raise IncompleteError(f'{text}; the replies so far are kept: {remedy}', kept)
+        raise errors.IncompleteError(f'{text}; the replies so far are kept: {remedy}', kept)

@@ -20,15 +20,7 @@ from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.mappers.appearance_descriptors import (
-    FEATURES,
-    Voxels,
-    components,
-    cut_patches,
-    describe_patches,
-    grow_regions,
-    neighbour_pairs,
-)
+from osmabench_ros.mappers import appearance_descriptors
 from osmabench_ros.mappers.bundled import BundledMapper, LabelFeatures, map_of_instances
 from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
 from osmabench_ros.mappers.nodes import NodeBuilder, rows_by
@@ -101,7 +93,7 @@ def read_prototypes(path: Path) -> Prototypes:
     """Read prototypes from JSON; ConfigError names the file if it is for other features."""
     try:
         data = read_json(path, ConfigError)
-        if data['format'] != FORMAT or tuple(data['features']) != FEATURES:
+        if data['format'] != FORMAT or tuple(data['features']) != appearance_descriptors.FEATURES:
             raise ConfigError(
                 f'{path}: made for other features than this version uses; learn the prototypes '
                 'again with benchmarks/learn_prototypes.py of the source'
@@ -117,8 +109,9 @@ def read_prototypes(path: Path) -> Prototypes:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(f'{path}: not a file of prototypes: {error!r}') from error
-    if result.centers.shape != (len(items), len(FEATURES)) or not (result.scale > 0).all():
-        raise ConfigError(f'{path}: prototypes do not have {len(FEATURES)} features and scales')
+    features = len(appearance_descriptors.FEATURES)
+    if result.centers.shape != (len(items), features) or not (result.scale > 0).all():
+        raise ConfigError(f'{path}: prototypes do not have {features} features and scales')
     return result
 
 
@@ -174,10 +167,10 @@ class AppearanceMapper(BundledMapper):
     def semantic_map(self, *, final: bool) -> SemanticMap:
         """Return the map so far; `final` if no frame will follow."""
         voxels, cells = self._survey.voxels()
-        pairs = neighbour_pairs(voxels.keys)
-        regions = grow_regions(voxels, pairs)
-        patches = cut_patches(voxels.points, regions)
-        descriptors = describe_patches(voxels, regions, patches, VOXEL_M)
+        pairs = appearance_descriptors.neighbour_pairs(voxels.keys)
+        regions = appearance_descriptors.grow_regions(voxels, pairs)
+        patches = appearance_descriptors.cut_patches(voxels.points, regions)
+        descriptors = appearance_descriptors.describe_patches(voxels, regions, patches, VOXEL_M)
         beliefs = self._beliefs(descriptors)
         best = beliefs.argmax(axis=1)
         objects = _merged(patches, pairs, best)
@@ -232,7 +225,7 @@ def _merged(
     """Return the object of each voxel: touching patches of one class are one object."""
     touching = patches[pairs]
     same = best[touching[:, 0]] == best[touching[:, 1]]
-    return components(len(best), touching[same])[patches]
+    return appearance_descriptors.components(len(best), touching[same])[patches]
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,12 +292,12 @@ class Survey:
         self._fusion.add(samples.points, samples.colors, segments, extras)
         return samples
 
-    def voxels(self) -> tuple[Voxels, FusedCells]:
+    def voxels(self) -> tuple[appearance_descriptors.Voxels, FusedCells]:
         """Return the voxels so far with their features, and the fused cells they come from."""
         cells = self._fusion.cells()
         luma = cells.colors.astype(np.float64) @ (_LUMA / 1000)
         variance = np.maximum(cells.extras[:, 3] - luma**2, 0.0)
-        voxels = Voxels(
+        voxels = appearance_descriptors.Voxels(
             keys=cells.voxels,
             points=cells.points,
             lab=convert_to_lab(cells.colors),

@@ -22,14 +22,8 @@ from osmabench_ros.errors import ConfigError, MapError, OsmabenchError, RunError
 from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.mappers import offline_method
 from osmabench_ros.mappers.bundled import BundledMapper
-from osmabench_ros.mappers.offline_method import (
-    Limits,
-    filled,
-    load_method,
-    run_limited,
-    variables_of,
-)
 from osmabench_ros.maps.importer import ImportOptions, import_map
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
@@ -76,7 +70,7 @@ class OfflineMapper(BundledMapper):
     def __init__(self, *, label_set: LabelSet, seed: int, options: dict[str, Any]) -> None:
         super().__init__(label_set, seed)
         self._run = run = validated(OfflineOptions, options, 'mapper "offline"')
-        self._method = method = load_method(run.method)
+        self._method = method = offline_method.load_method(run.method)
         self.name = method.name
         if bool(method.true_masks) != self.uses_ground_truth:
             right = 'offline_true_masks' if method.true_masks else 'offline'
@@ -89,7 +83,7 @@ class OfflineMapper(BundledMapper):
         self._intrinsics: Intrinsics | None = None
         self._origin = Pose.identity()
         self._map: SemanticMap | None = None
-        self._variables = variables_of(method, run.variables)
+        self._variables = offline_method.variables_of(method, run.variables)
         self._resources, self._place = ExitStack(), run.work
         check_folder(run.work, Existing.MERGE)
         if self.sequence.exists():
@@ -151,14 +145,14 @@ class OfflineMapper(BundledMapper):
     def _mapped(self) -> SemanticMap:
         values, method, run = self._values(), self._method, self._run
         output, files, commands, directory, environment = (
-            filled(getattr(method, key), values, f'method "{method.name}", {key}')
+            offline_method.filled(getattr(method, key), values, f'method "{method.name}", {key}')
             for key in ('output', 'files', 'commands', 'directory', 'environment')
         )
         (self._place / 'output').mkdir()
         for name, text in files.items():
             write_text(self._place / name, text)
-        limits = Limits(run.time_limit_s, int(run.memory_limit_gib * 2**30))
-        run_limited(commands, Path(directory), environment, self.log, limits)
+        limits = offline_method.Limits(run.time_limit_s, int(run.memory_limit_gib * 2**30))
+        offline_method.run_limited(commands, Path(directory), environment, self.log, limits)
         return self._import(Path(output))
 
     def _import(self, output: Path) -> SemanticMap:

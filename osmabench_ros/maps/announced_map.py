@@ -17,14 +17,8 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import unpack_map
+from osmabench_ros.semantics import scene_graph
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
-from osmabench_ros.semantics.scene_graph import (
-    NodeKind,
-    SceneEdge,
-    SceneGraph,
-    SceneNode,
-    ScoredLabel,
-)
 from osmabench_ros.sequences.pose_topics import pose_of
 
 # Most time that counts from one check to the next: beyond it the recorder was busy or paused.
@@ -176,15 +170,15 @@ class MapAssembler:
 NO_PARENT = 0
 
 
-def convert_node(message: Any, topic: str) -> SceneNode:
+def convert_node(message: Any, topic: str) -> scene_graph.SceneNode:
     """Return the node of an untrusted message, checked."""
     low, high = message.box_min, message.box_max
     size = message.oriented_box_size
-    return SceneNode(
+    return scene_graph.SceneNode(
         id=message.id,
-        kind=NodeKind(message.kind),
+        kind=scene_graph.NodeKind(message.kind),
         labels=tuple(
-            ScoredLabel(label.name, float(label.score), int(label.class_id))
+            scene_graph.ScoredLabel(label.name, float(label.score), int(label.class_id))
             for label in message.labels
         ),
         captions=tuple(message.captions),
@@ -206,7 +200,7 @@ def convert_node(message: Any, topic: str) -> SceneNode:
     )
 
 
-def convert_graph(message: Any, topic: str) -> SceneGraph:
+def convert_graph(message: Any, topic: str) -> scene_graph.SceneGraph:
     """Return the scene graph of a message; ContractError names the node that is malformed."""
     nodes = []
     for item in message.objects:
@@ -215,7 +209,7 @@ def convert_graph(message: Any, topic: str) -> SceneGraph:
         except (ValueError, ContractError) as error:
             raise ContractError(f'topic "{topic}": object {item.id}: {error}') from error
     edges = tuple(
-        SceneEdge(
+        scene_graph.SceneEdge(
             item.source,
             item.target,
             item.type,
@@ -225,7 +219,7 @@ def convert_graph(message: Any, topic: str) -> SceneGraph:
         for item in message.relations
     )
     with errors_as(ContractError, f'topic "{topic}"', MapError):
-        return SceneGraph(tuple(nodes), edges, message.header.frame_id)
+        return scene_graph.SceneGraph(tuple(nodes), edges, message.header.frame_id)
 
 
 def announced_map(
@@ -256,7 +250,9 @@ def announced_map(
     return semantic_map
 
 
-def map_of_graph(message: Any, graph: SceneGraph, options: TopicOptions) -> SemanticMap:
+def map_of_graph(
+    message: Any, graph: scene_graph.SceneGraph, options: TopicOptions
+) -> SemanticMap:
     """Return a map that is a scene graph and nothing else; ContractError if frames differ."""
     frame_id = message.header.frame_id
     _check_frame(frame_id)

@@ -14,14 +14,7 @@ from osmabench_ros.geometry.boxes import OrientedBox
 from osmabench_ros.geometry.point_files import make_rows, pack_colors
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.importer import TopicOptions
-from osmabench_ros.maps.importers.pointcloud import (
-    INSTANCE_COLUMNS,
-    LABEL_COLUMNS,
-    check_ids,
-    find_column,
-    make_instance_nodes,
-    mark_unlabelled,
-)
+from osmabench_ros.maps.importers import pointcloud
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet, normalised_name
 from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode, ScoredLabel
@@ -107,14 +100,16 @@ def convert_records(records: NDArray[Any]) -> tuple[DenseMap, int]:
     points = np.stack([columns[name].astype(np.float32) for name in 'xyz'], axis=1)
     keep = np.isfinite(points).all(axis=1)
     color, labels, instances = (
-        None if (column := find_column(columns, names)) is None else column[keep]
-        for names in (('rgb', 'rgba'), LABEL_COLUMNS, INSTANCE_COLUMNS)
+        None if (column := pointcloud.find_column(columns, names)) is None else column[keep]
+        for names in (('rgb', 'rgba'), pointcloud.LABEL_COLUMNS, pointcloud.INSTANCE_COLUMNS)
     )
     if labels is not None:
-        labels = check_ids(labels, 'PointCloud2: a value of "label"')
+        labels = pointcloud.check_ids(labels, 'PointCloud2: a value of "label"')
         labels[labels < 0] = UNLABELLED
     if instances is not None:
-        instances = np.maximum(check_ids(instances, 'PointCloud2: a value of "instance"'), 0)
+        instances = np.maximum(
+            pointcloud.check_ids(instances, 'PointCloud2: a value of "instance"'), 0
+        )
     colors = None if color is None else _unpack_colors(color)
     return DenseMap(points[keep], colors, labels, instances), int((~keep).sum())
 
@@ -250,7 +245,7 @@ def map_of_point_cloud(message: Any, topic: str, options: TopicOptions) -> Seman
         dense, dropped = convert_records(read_records(message))
     label_set = options.label_set
     if dense.labels is not None:
-        labels = mark_unlabelled(dense.labels, label_set)
+        labels = pointcloud.mark_unlabelled(dense.labels, label_set)
         label_set = label_set or _number_classes(labels, topic)
         try:
             label_set.check(labels, f'topic "{topic}"')
@@ -261,7 +256,7 @@ def map_of_point_cloud(message: Any, topic: str, options: TopicOptions) -> Seman
         dense = replace(dense, labels=labels)
     header = options.header(message.header)
     extras = {'points_dropped_because_not_finite': dropped} if dropped else {}
-    graph = SceneGraph(make_instance_nodes(dense, label_set), (), header.frame_id)
+    graph = SceneGraph(pointcloud.make_instance_nodes(dense, label_set), (), header.frame_id)
     return SemanticMap(header, graph, dense, label_set, extras=extras)
 
 

@@ -28,17 +28,7 @@ from osmabench_ros.base.strict import fault_text
 from osmabench_ros.errors import MapError, OsmabenchError, errors_as
 from osmabench_ros.geometry.point_files import read_ply, write_ply
 from osmabench_ros.geometry.stamped_trajectory import format_tum, read_tum
-from osmabench_ros.maps.map_document import (
-    CLOUD,
-    COLUMNS,
-    Column,
-    DenseDocument,
-    MapDocument,
-    RawMap,
-    list_columns,
-    make_raw_map,
-    make_semantic_map,
-)
+from osmabench_ros.maps import map_document
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED
 
@@ -59,7 +49,7 @@ class Fault:
         return ': '.join(part for part in (self.file, self.place, self.message) if part)
 
 
-def check_content(raw: RawMap) -> Iterator[Fault]:
+def check_content(raw: map_document.RawMap) -> Iterator[Fault]:
     """Yield the errors of a map if map.json has the right form.
 
     Arrays are compared with other files only if all of them are there and have the right form.
@@ -114,7 +104,7 @@ def _find_repeated(values: Sequence[Any]) -> list[bool]:
     return [first[value] != i for i, value in enumerate(values)]
 
 
-def _check_document(document: MapDocument, known: _Targets) -> Iterator[Fault]:
+def _check_document(document: map_document.MapDocument, known: _Targets) -> Iterator[Fault]:
     nodes, edges, spaces = document.nodes, document.edges, document.feature_spaces
     classes = [] if document.label_set is None else document.label_set.classes
     lists: dict[str, Sequence[Any]] = {
@@ -174,9 +164,9 @@ def _find_cycles(parents: Mapping[int, int | None]) -> set[int]:
     return circular
 
 
-def _check_forms(raw: RawMap) -> Iterator[Fault]:
+def _check_forms(raw: map_document.RawMap) -> Iterator[Fault]:
     """Yield the errors of arrays that have another type or shape than map.json says."""
-    for column, (dtype, shape) in list_columns(raw.document).items():
+    for column, (dtype, shape) in map_document.list_columns(raw.document).items():
         array = raw.arrays.get(column)
         if array is None:
             yield Fault(*column, 'is missing')
@@ -185,9 +175,9 @@ def _check_forms(raw: RawMap) -> Iterator[Fault]:
             yield Fault(*column, f'{array.dtype} of shape {array.shape}, not {wish}')
 
 
-def _check_features(raw: RawMap) -> Iterator[Fault]:
+def _check_features(raw: map_document.RawMap) -> Iterator[Fault]:
     for space in raw.document.feature_spaces:
-        vectors = raw.arrays[Column(space.file)]
+        vectors = raw.arrays[map_document.Column(space.file)]
         with np.errstate(over='ignore'):
             lengths = np.linalg.norm(vectors, axis=1)
         wrong = ~np.isfinite(vectors).all(axis=1)
@@ -198,7 +188,9 @@ def _check_features(raw: RawMap) -> Iterator[Fault]:
             yield from _report(space.file, '', lengths, wrong, why)
 
 
-def _check_points(raw: RawMap, dense: DenseDocument, known: _Targets) -> Iterator[Fault]:
+def _check_points(
+    raw: map_document.RawMap, dense: map_document.DenseDocument, known: _Targets
+) -> Iterator[Fault]:
     classes, nodes = known.classes | {UNLABELLED}, known.nodes | {0}
     count = known.rows.get(dense.feature_space, 0)
     checks: dict[str, tuple[Callable[[NDArray[Any]], Any], str]] = {
@@ -212,14 +204,14 @@ def _check_points(raw: RawMap, dense: DenseDocument, known: _Targets) -> Iterato
         ),
     }
     for part, (find_wrong, why) in checks.items():
-        for column in COLUMNS[part] if part in ('points', *dense.parts) else ():
+        for column in map_document.COLUMNS[part] if part in ('points', *dense.parts) else ():
             values, place = raw.arrays[column], column.name and f'{column.name}, '
             yield from _report(column.file, place, values, find_wrong(values), why)
 
 
-def _check_membership(raw: RawMap, known: _Targets) -> Iterator[Fault]:
-    nodes_column, starts_column, points_column = COLUMNS['membership']
-    ids, starts, points = (raw.arrays[column] for column in COLUMNS['membership'])
+def _check_membership(raw: map_document.RawMap, known: _Targets) -> Iterator[Fault]:
+    nodes_column, starts_column, points_column = map_document.COLUMNS['membership']
+    ids, starts, points = (raw.arrays[column] for column in map_document.COLUMNS['membership'])
     assert raw.document.dense is not None
     count = raw.document.dense.points
     for column, values, wrong, why in (
@@ -250,7 +242,7 @@ def check_directory(directory: Path) -> list[Fault]:
     return _load_raw(directory)[1]
 
 
-def _load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
+def _load_raw(directory: Path) -> tuple[map_document.RawMap | None, list[Fault]]:
     """Read an untrusted map directory; return the map (None if unreadable) and its errors."""
     faults: list[Fault] = []
     document = None
@@ -267,14 +259,14 @@ def _load_raw(directory: Path) -> tuple[RawMap | None, list[Fault]]:
         with _collect_errors(name, faults):
             return reader(directory / name) if is_needed or (directory / name).is_file() else None
 
-    arrays: dict[Column, NDArray[Any]] = {}
-    for file in dict.fromkeys(column.file for column in list_columns(document)):
-        if file == CLOUD:
+    arrays: dict[map_document.Column, NDArray[Any]] = {}
+    for file in dict.fromkeys(column.file for column in map_document.list_columns(document)):
+        if file == map_document.CLOUD:
             columns = read(file, read_ply) or {}
-            arrays |= {Column(file, name): values for name, values in columns.items()}
+            arrays |= {map_document.Column(file, name): values for name, values in columns.items()}
         else:
-            arrays[Column(file)] = read(file, partial(read_npy, error=MapError))
-    raw = RawMap(
+            arrays[map_document.Column(file)] = read(file, partial(read_npy, error=MapError))
+    raw = map_document.RawMap(
         document,
         arrays,
         read(EXTRAS, _read_extras, is_needed=False) or {},
@@ -293,9 +285,9 @@ def _collect_errors(name: str, faults: list[Fault]) -> Iterator[None]:
         faults.append(Fault(name, '', str(error)))
 
 
-def _parse(text: bytes) -> tuple[MapDocument | None, list[Fault]]:
+def _parse(text: bytes) -> tuple[map_document.MapDocument | None, list[Fault]]:
     try:
-        return MapDocument.model_validate_json(text), []
+        return map_document.MapDocument.model_validate_json(text), []
     except ValidationError as error:
         if error.error_count() > MAX_ERRORS:
             count = f'has {error.error_count()} errors; is it a map?'
@@ -343,14 +335,14 @@ def read_map(directory: Path) -> SemanticMap:
     _refuse(faults, str(directory))
     assert raw is not None
     with naming_errors(directory / DOCUMENT, MapError):
-        return make_semantic_map(raw)
+        return map_document.make_semantic_map(raw)
 
 
 def make_files(
     semantic_map: SemanticMap, *, is_checked: bool = False
 ) -> Iterator[tuple[str, bytes | memoryview]]:
     """Yield name and content of every file, always in the same order; MapError if it is wrong."""
-    raw = make_raw_map(semantic_map)
+    raw = map_document.make_raw_map(semantic_map)
     text = _write_json(DOCUMENT, raw.document.to_json())
     if not is_checked:
         document, faults = _parse(text)
@@ -360,7 +352,7 @@ def make_files(
     yield DOCUMENT, text
     cloud = {column.name: raw.arrays[column] for column in raw.arrays if column.name}
     if cloud:
-        yield CLOUD, _write_to_memory(partial(write_ply, columns=cloud))
+        yield map_document.CLOUD, _write_to_memory(partial(write_ply, columns=cloud))
     for column in sorted(column for column in raw.arrays if not column.name):
         yield column.file, _write_to_memory(partial(write_npy, array=raw.arrays[column]))
     if raw.extras:

@@ -10,24 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import MetricError, choose
-from osmabench_ros.metrics.statistics import (
-    LEAST_UNITS,
-    LEVEL,
-    SCENES,
-    Interval,
-    PairedDifference,
-    corrected_tests,
-    jackknife_interval,
-    paired_difference,
-    relative_change,
-)
+from osmabench_ros.metrics import statistics
 
 POWER = 0.8
 """Fraction of matrices in which a difference of that size is to be shown."""
 _MOST_UNITS = 10**7
 
 
-def power_of(units: int, effect: float, *, level: float = LEVEL) -> float:
+def power_of(units: int, effect: float, *, level: float = statistics.LEVEL) -> float:
     """Return how often the t interval of paired differences leaves out 0 (Cohen, 1988).
 
     Parameters
@@ -60,7 +50,7 @@ def smallest_difference(units: int, spread: float, *, power: float = POWER) -> f
     """
     from scipy.optimize import brentq
 
-    if units < LEAST_UNITS or not math.isfinite(spread):
+    if units < statistics.LEAST_UNITS or not math.isfinite(spread):
         return math.nan
     return spread * float(brentq(lambda effect: power_of(units, effect) - power, 1e-6, 100.0))
 
@@ -78,13 +68,13 @@ def units_needed(difference: float, spread: float, *, power: float = POWER) -> i
         In (0.05, 1).
     """
     if spread <= 0:
-        return LEAST_UNITS
-    effect, high = difference / spread, LEAST_UNITS
+        return statistics.LEAST_UNITS
+    effect, high = difference / spread, statistics.LEAST_UNITS
     while power_of(high, effect) < power:
         if high > _MOST_UNITS:
             return high
         high *= 2
-    low = max(LEAST_UNITS, high // 2)
+    low = max(statistics.LEAST_UNITS, high // 2)
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if power_of(middle, effect) >= power else (middle + 1, high)
@@ -152,7 +142,7 @@ def macc_over_objects(
     labels: NDArray[np.integer],
     instances: NDArray[np.integer],
     correct: NDArray[np.bool_],
-) -> Interval:
+) -> statistics.Interval:
     """Return mAcc with an interval from leaving out the objects of a scene, one at a time.
 
     Points of one object are right or wrong together, so objects leave, not points. Without its
@@ -189,7 +179,7 @@ def macc_over_objects(
         return float((found[total > 0] / total[total > 0]).mean())
 
     rows = np.stack([classes, hits, points], axis=1).astype(np.float64)
-    return jackknife_interval(rows, statistic=statistic, unit='objects', share=True)
+    return statistics.jackknife_interval(rows, statistic=statistic, unit='objects', share=True)
 
 
 Place = str | tuple[str, ...]
@@ -198,7 +188,7 @@ Place = str | tuple[str, ...]
 Figures = Mapping[str, float | None] | Mapping[tuple[str, ...], float | None]
 """A figure by place; None where it is not applicable."""
 
-NESTED = (SCENES, 'paths', 'repetitions')
+NESTED = (statistics.SCENES, 'paths', 'repetitions')
 
 
 @dataclass(frozen=True)
@@ -217,8 +207,8 @@ class Comparison:
         Of the differences between scenes, paths or repetitions.
     """
 
-    paired: PairedDifference
-    robustness: Interval
+    paired: statistics.PairedDifference
+    robustness: statistics.Interval
     adjusted_p: float
     spread: Spread | None
 
@@ -227,7 +217,7 @@ def compare_with_reference(
     figures: Mapping[str, Figures],
     reference: str,
     *,
-    unit: str = SCENES,
+    unit: str = statistics.SCENES,
     owners: Mapping[str, Sequence[Hashable]] | None = None,
 ) -> dict[str, Comparison]:
     """Compare every condition or method with one of them.
@@ -260,14 +250,14 @@ def compare_with_reference(
         if name != reference
     }
     paired = {
-        name: paired_difference(item.first, item.second, unit=unit, owners=item.owners)
+        name: statistics.paired_difference(item.first, item.second, unit=unit, owners=item.owners)
         for name, item in pairs.items()
     }
-    adjusted = corrected_tests(paired) or {}
+    adjusted = statistics.corrected_tests(paired) or {}
     return {
         name: Comparison(
             paired[name],
-            relative_change(item.first, item.second, unit=unit, owners=item.owners),
+            statistics.relative_change(item.first, item.second, unit=unit, owners=item.owners),
             adjusted.get(name, math.nan),
             item.spread,
         )
@@ -379,8 +369,9 @@ def expected_power(places: Iterable[tuple[str, ...]], columns: int) -> list[str]
     count, unit = len({place[: level + 1] for place in places}), NESTED[level]
     beyond = '' if level == 0 else ', and nothing about other scenes'
     there = f'{count} {unit if count > 1 else unit.removesuffix("s")}'
-    if count < LEAST_UNITS:
-        shown = f'{there}: no interval, so no difference can be shown; it takes {LEAST_UNITS}'
+    if count < statistics.LEAST_UNITS:
+        least = statistics.LEAST_UNITS
+        shown = f'{there}: no interval, so no difference can be shown; it takes {least}'
     else:
         points = smallest_difference(count, ASSUMED_SPREAD)
         shown = f'{there} can show a difference of {points:.1f} points{beyond}'

@@ -8,14 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import MetricError
-from osmabench_ros.metrics.instances import (
-    COCO_THRESHOLDS,
-    SCANNET_THRESHOLDS,
-    average_precision,
-    greedy_hits,
-    kernel_average_precision,
-    scannet_verdicts,
-)
+from osmabench_ros.metrics import instances
 
 COMPAT_K = 10
 """Objects a query retrieves in the published code."""
@@ -83,14 +76,16 @@ def compat_average_precision(
         chosen = [p for p in retrieval.order(query)[:k] if retrieval.sizes[p] > 0]
         scores = [float(confidence[p, query]) for p in chosen]
         overlap = retrieval.iou[np.ix_(chosen, list(targets))]
-        found, lost = scannet_verdicts(overlap > threshold, scores)
+        found, lost = instances.scannet_verdicts(overlap > threshold, scores)
         verdicts += found
         missed += lost
         wanted += len(targets)
     if not wanted:
         return math.nan
     true = np.array([verdict for verdict, _ in verdicts], bool)
-    return kernel_average_precision(true, np.array([score for _, score in verdicts]), missed)
+    return instances.kernel_average_precision(
+        true, np.array([score for _, score in verdicts]), missed
+    )
 
 
 def strict_average_precision(retrieval: Retrieval, threshold: float) -> float:
@@ -104,8 +99,8 @@ def strict_average_precision(retrieval: Retrieval, threshold: float) -> float:
         if not len(targets):
             continue
         similarity = retrieval.similarity[:, query].astype(np.float64)
-        hits = greedy_hits(retrieval.iou[:, list(targets)], similarity, threshold)
-        values.append(average_precision(hits, similarity, len(targets)))
+        hits = instances.greedy_hits(retrieval.iou[:, list(targets)], similarity, threshold)
+        values.append(instances.average_precision(hits, similarity, len(targets)))
     return float(np.mean(values)) if values else math.nan
 
 
@@ -114,9 +109,9 @@ def mean_over_thresholds(
 ) -> float:
     """Return mAP: compat over 0.50 … 0.90, although the paper says 0.95, strict over those."""
     if compat:
-        found = [compat_average_precision(retrieval, t, k=k) for t in SCANNET_THRESHOLDS]
+        found = [compat_average_precision(retrieval, t, k=k) for t in instances.SCANNET_THRESHOLDS]
     else:
-        found = [strict_average_precision(retrieval, t) for t in COCO_THRESHOLDS]
+        found = [strict_average_precision(retrieval, t) for t in instances.COCO_THRESHOLDS]
     return float(np.mean(found))
 
 

@@ -8,13 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import MetricError
-from osmabench_ros.metrics.confusion import (
-    NOTHING,
-    OUTSIDE,
-    ConfusionMatrix,
-    confusion_matrix,
-    summed,
-)
+from osmabench_ros.metrics import confusion
 from osmabench_ros.metrics.geometry import occupied_voxels
 from osmabench_ros.metrics.nearest_neighbours import Neighbours
 from osmabench_ros.semantics.labels import UNLABELLED
@@ -59,7 +53,7 @@ class SegmentationScores:
 
 
 def segmentation_scores(
-    matrix: ConfusionMatrix,
+    matrix: confusion.ConfusionMatrix,
     *,
     ignored: Sequence[int] = COMPAT_IGNORED,
     punish_false_classes: bool = False,
@@ -131,7 +125,7 @@ def compat_confusion(
     *,
     ignored: Sequence[int] = COMPAT_IGNORED,
     device: str = 'auto',
-) -> ConfusionMatrix:
+) -> confusion.ConfusionMatrix:
     """Count as the published code does.
 
     Every true point takes the label of its nearest predicted point, however far that is. True
@@ -155,11 +149,11 @@ def compat_confusion(
     _check_lengths(truth, neighbours)
     vocabulary = scene_vocabulary(truth, ignored)
     if not len(truth):
-        return confusion_matrix(truth, truth, vocabulary, device=device)
+        return confusion.confusion_matrix(truth, truth, vocabulary, device=device)
     taken = np.append(predicted, UNLABELLED)[neighbours.indices]
     known = np.append(vocabulary, UNLABELLED)
     kept = np.isin(truth, vocabulary, kind='table') & np.isin(taken, known, kind='table')
-    return confusion_matrix(truth[kept], taken[kept], vocabulary, device=device)
+    return confusion.confusion_matrix(truth[kept], taken[kept], vocabulary, device=device)
 
 
 def strict_confusion(
@@ -171,7 +165,7 @@ def strict_confusion(
     vocabulary: NDArray[np.integer],
     hallucinated: Mapping[int, int] | None = None,
     device: str = 'auto',
-) -> ConfusionMatrix:
+) -> confusion.ConfusionMatrix:
     """Count with a distance gate; missing and unlabelled points are wrong.
 
     A true point without a predicted one within the gate counts in the column NOTHING, and in
@@ -196,12 +190,12 @@ def strict_confusion(
         'auto', 'cpu' or 'cuda'.
     """
     _check_lengths(truth, neighbours)
-    table = np.append(predicted, NOTHING).astype(np.int32)
-    table[table == UNLABELLED] = OUTSIDE
+    table = np.append(predicted, confusion.NOTHING).astype(np.int32)
+    table[table == UNLABELLED] = confusion.OUTSIDE
     taken = table[neighbours.rows_within(max_distance_m)]
     kept = truth != UNLABELLED
-    extra = (OUTSIDE, NOTHING)
-    matrix = confusion_matrix(
+    extra = (confusion.OUTSIDE, confusion.NOTHING)
+    matrix = confusion.confusion_matrix(
         truth[kept], taken[kept], vocabulary, extra_labels=extra, device=device
     )
     counts, labels = matrix.counts.copy(), matrix.labels
@@ -209,7 +203,7 @@ def strict_confusion(
         column = np.flatnonzero(labels == class_id)
         # The last row is NOTHING and the column before the last OUTSIDE, as in `extra`.
         counts[-1, column[0] if len(column) else -2] += points
-    return ConfusionMatrix(counts, labels)
+    return confusion.ConfusionMatrix(counts, labels)
 
 
 def hallucinated_points(
@@ -289,7 +283,7 @@ class SegmentationRow(NamedTuple):
 
 
 def score_scenes(
-    matrices: Mapping[str, ConfusionMatrix], *, ignored: Sequence[int] = COMPAT_IGNORED
+    matrices: Mapping[str, confusion.ConfusionMatrix], *, ignored: Sequence[int] = COMPAT_IGNORED
 ) -> list[SegmentationRow]:
     """Score every scene, and all of them together in both published ways.
 
@@ -306,11 +300,11 @@ def score_scenes(
     figures = np.array([row[:3] for row in rows], np.float64)
     scored = figures[np.isfinite(figures).all(axis=1)]
     miou, fmiou, macc = (_mean(column) for column in scored.T)
-    rows.append(_row('overall', summed(matrices.values()), ignored))
+    rows.append(_row('overall', confusion.summed(matrices.values()), ignored))
     return [*rows, SegmentationRow(miou, fmiou, macc, 'overall_mean')]
 
 
-def _row(scene: str, matrix: ConfusionMatrix, ignored: Sequence[int]) -> SegmentationRow:
+def _row(scene: str, matrix: confusion.ConfusionMatrix, ignored: Sequence[int]) -> SegmentationRow:
     scores = segmentation_scores(matrix, ignored=ignored)
     return SegmentationRow(scores.miou, scores.fmiou, scores.macc, scene)
 

@@ -10,14 +10,8 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.subscription import Subscription
 
+from osmabench_ros import errors
 from osmabench_ros.base.contract import TF, TF_STATIC, TF_TYPE, WORLD_FRAME
-from osmabench_ros.errors import (
-    ConfigError,
-    ContractError,
-    MissingDependencyError,
-    ParticipantError,
-    errors_as,
-)
 from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.mappers.live_method import way_up
 from osmabench_ros.maps.announced_map import MAX_PAYLOAD_BYTES
@@ -74,7 +68,7 @@ class MatchedSubscription:
         for info in publishers:
             if info.topic_type != self.type_name:
                 found = f'node {info.node_name} publishes {info.topic_type}, not {self.type_name}'
-                raise ContractError(f'topic "{topic}": {found}; correct its type')
+                raise errors.ContractError(f'topic "{topic}": {found}; correct its type')
         self._subscription = create_checked_subscription(
             self.node,
             self.message_type,
@@ -99,9 +93,11 @@ class FinishCall:
         kind = interface_class(type_name)
         if kind is None:
             why = f'has type {type_name}, which is not installed; build or source its package'
-            raise MissingDependencyError(f'service "{service}" {why}')
+            raise errors.MissingDependencyError(f'service "{service}" {why}')
         problem = f'service "{service}": the request is wrong'
-        with errors_as(ConfigError, problem, AssertionError, TypeError, AttributeError):
+        with errors.errors_as(
+            errors.ConfigError, problem, AssertionError, TypeError, AttributeError
+        ):
             self._request = kind.Request(**request)
         self._node, self._service, self._timeout_s = node, service, timeout_s
         self._client = node.create_client(kind, service)
@@ -120,14 +116,14 @@ class FinishCall:
             response = self._answer.result()
             if getattr(response, 'success', True) is False:
                 reason = getattr(response, 'message', '') or 'no reason given'
-                raise ParticipantError(f'service "{self._service}" failed: {reason}')
+                raise errors.ParticipantError(f'service "{self._service}" failed: {reason}')
             self.close()
             self.answered = True
             return True
         if time.monotonic() - self._started_s > self._timeout_s:
             what = 'is not there' if self._answer is None else 'gave no answer'
             late = f'{what} within {self._timeout_s:g} s; see the log of the stack'
-            raise ParticipantError(f'service "{self._service}" {late}')
+            raise errors.ParticipantError(f'service "{self._service}" {late}')
         return False
 
     def close(self) -> None:
@@ -178,7 +174,7 @@ class TransformHistory:
             self._kept_static += len(edges) or 1
         if self._kept_static > MAX_STATIC:
             problem = f'more than {MAX_STATIC} transforms; find out who publishes so many frames'
-            raise ContractError(f'topic "{TF_STATIC}": {problem}')
+            raise errors.ContractError(f'topic "{TF_STATIC}": {problem}')
         self._connect(message)
         self.static[edges] = message
 
@@ -245,7 +241,7 @@ class MapFrame:
             return made
         pose = self.transforms.look_up(WORLD_FRAME, frame, made.header.stamp_ns)
         if pose is None and not self._is_world:
-            raise ParticipantError(self._unknown(frame))
+            raise errors.ParticipantError(self._unknown(frame))
         by = Similarity() if pose is None else Similarity(pose)
         return transform_map(made, by, WORLD_FRAME)
 

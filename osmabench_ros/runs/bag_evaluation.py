@@ -23,22 +23,13 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.registration import registered
 from osmabench_ros.metrics.trajectory import error_statistics
 from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore, score_trajectory
-from osmabench_ros.runs import bag_content
+from osmabench_ros.runs import bag_content, report_model
 from osmabench_ros.runs.bag_references import Reference, reference_of
 from osmabench_ros.runs.bag_settings import REFERENCE_FREE, BagReport, BagSource, MapAlignment
 from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.runs.evaluate.map_evaluation import UNKNOWN
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
-from osmabench_ros.runs.report_model import (
-    RunReport,
-    Status,
-    for_run,
-    join_run,
-    map_remarks,
-    place_remarks,
-    unmet,
-)
 from osmabench_ros.runs.requirement import Source, of_sources
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences.bags.bag import Bag, open_bag
@@ -123,7 +114,11 @@ class _Evaluation:
             write_map(made, self.folder / MAP_FOLDER)
             remarks.append(REFERENCE_FREE)
             hashes = {'map': files.sha256_of(self.folder / MAP_FOLDER)}
-            reports = [RunReport(run_id=identity.run_id, status=Status.COMPLETE, hashes=hashes)]
+            reports = [
+                report_model.RunReport(
+                    run_id=identity.run_id, status=report_model.Status.COMPLETE, hashes=hashes
+                )
+            ]
             metrics = [MetricRecord.not_applicable('exact_questions', '', 'accuracy')]
         else:
             frame_id = reference.frame_id or made.header.frame_id
@@ -143,21 +138,21 @@ class _Evaluation:
             ]
             metrics = list(alignment.records) if alignment else []
             placed = transform_map(made, list(variants.values())[-1], frame_id)
-            remarks += place_remarks(placed, truth, _PLACED_WRONGLY)
+            remarks += report_model.place_remarks(placed, truth, _PLACED_WRONGLY)
         metrics += trajectory.records if trajectory else ()
         metrics += [*bag_content.timing_records(self.content, topic), *map_statistics(made)]
         scored = (record for report in reports for record in report.metrics)
-        records = (*scored, *join_run(identity, metrics))
+        records = (*scored, *report_model.join_run(identity, metrics))
         numbers: tuple[float, ...] = ()
         if alignment is not None:
             pose, scale = alignment.similarity.pose, alignment.similarity.scale
             numbers = (*pose.translation.tolist(), *pose.quaternion.tolist(), scale)
-        of_bags = of_sources(for_run(requirements, identity), Source.MAP, Source.BAG)
+        of_bags = of_sources(report_model.for_run(requirements, identity), Source.MAP, Source.BAG)
         report = BagReport(
             run_id=identity.run_id,
-            status=Status.COMPLETE,
+            status=report_model.Status.COMPLETE,
             metrics=records,
-            failed_requirements=unmet(of_bags, records),
+            failed_requirements=report_model.unmet(of_bags, records),
             versions=evaluation.versions(),
             hashes=reports[0].hashes,
             encoders=reports[0].encoders,
@@ -168,7 +163,7 @@ class _Evaluation:
             stamp_ns=made.header.stamp_ns,
             reference='' if reference is None else reference.description,
             map_complete=made.header.complete,
-            remarks=(*map_remarks(made.header), *remarks),
+            remarks=(*report_model.map_remarks(made.header), *remarks),
             transform=numbers,
         )
         files.write_json(self.folder / evaluation.REPORT, report.model_dump(mode='json'))
@@ -187,7 +182,7 @@ class _Evaluation:
         truth: GroundTruth,
         suites: Sequence[SuiteConfig],
         suffix: str,
-    ) -> RunReport:
+    ) -> report_model.RunReport:
         """Return the report of a map; the names of its suites get a suffix."""
         folder = self.folder / ALIGNED_FOLDER if suffix else self.folder
         inputs = evaluation.EvaluationInputs(

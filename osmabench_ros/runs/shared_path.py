@@ -17,17 +17,10 @@ from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.bags.bag_storage import is_bag
 from osmabench_ros.sequences.recorded import open_sequence
+from osmabench_ros.simulation import robot_path
 from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
 from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
-from osmabench_ros.simulation.robot_path import (
-    Motion,
-    RobotPath,
-    Trajectory,
-    make_path_along,
-    plan_path,
-    sample_trajectory,
-)
 from osmabench_ros.simulation.strategies import Strategy, plan_with_strategy
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
@@ -40,7 +33,7 @@ UNSEEN = Intrinsics.from_hfov(16, 16, math.pi / 2)
 
 def habitat_path(
     config: MatrixConfig, seed: int, scene: Scene, floor_height_m: float | None = None
-) -> RobotPath:
+) -> robot_path.RobotPath:
     """Plan the path of a configuration with one of the planners of Habitat-Sim.
 
     Goals that are drawn are on the floor of a height, or everywhere without one.
@@ -60,7 +53,7 @@ def habitat_path(
             return _driven(*navigation.scenario(wanted.goals, seed))
         if wanted.planner is Planner.GREEDY:
             return _follow_goals(navigation, wanted.goals, seed, wanted.goal_points)
-        return plan_path(
+        return robot_path.plan_path(
             navigation,
             goals=wanted.goals,
             seed=seed,
@@ -74,7 +67,7 @@ def _follow_goals(
     goals: int,
     seed: int,
     goal_points: Sequence[ArrayLike],
-) -> RobotPath:
+) -> robot_path.RobotPath:
     """Follow the goals one after another, each from the point reached before."""
     points = goal_points or list(
         navigation.draw_points(goals + 1, np.random.default_rng([seed, goals]))
@@ -92,7 +85,7 @@ def _follow_goals(
     return _driven(states, segments)
 
 
-def _driven(states: NDArray[np.float64], segments: NDArray[np.int64]) -> RobotPath:
+def _driven(states: NDArray[np.float64], segments: NDArray[np.int64]) -> robot_path.RobotPath:
     """Return the path through states x, y, z, heading; SimulationError if nothing moves."""
     headings = np.unwrap(states[:, 3])
     moves = np.linalg.norm(np.diff(states[:, :2], axis=0), axis=1) > 1e-9
@@ -100,7 +93,9 @@ def _driven(states: NDArray[np.float64], segments: NDArray[np.int64]) -> RobotPa
     if not kept.any():
         raise SimulationError('no goal of the path can be reached; choose another seed')
     rows = np.column_stack([states[:, :2], headings, states[:, 2]])[np.append(True, kept)]
-    return RobotPath.of_rows([tuple(row) for row in rows.tolist()], segments[kept].tolist())
+    return robot_path.RobotPath.of_rows(
+        [tuple(row) for row in rows.tolist()], segments[kept].tolist()
+    )
 
 
 FREE_SHARE = 0.9
@@ -109,7 +104,7 @@ FREE_SHARE = 0.9
 
 def replay_path(
     config: TrajectoryConfig, scene: Scene, navigation: WalkableGrid, camera_height_m: float
-) -> RobotPath:
+) -> robot_path.RobotPath:
     """Return the path along poses in the scene's world; warns of obstacles on it.
 
     Poses keep their heights in a house of several storeys; on one floor the robot is on it.
@@ -135,7 +130,7 @@ def replay_path(
             OsmabenchWarning,
             stacklevel=2,
         )
-    return make_path_along(places, headings, segments=config.goals)
+    return robot_path.make_path_along(places, headings, segments=config.goals)
 
 
 def _poses(
@@ -171,10 +166,10 @@ def navigation_of(config: MatrixConfig, scene: Scene) -> WalkableGrid:
 
 def shared_path(
     config: MatrixConfig, seed: int, scene: Scene, navigation: WalkableGrid
-) -> RobotPath:
+) -> robot_path.RobotPath:
     """Plan the path that all conditions of a configuration share."""
     if Path(config.trajectory.recorded).name == PATH_FILE:
-        path = RobotPath.read(Path(config.trajectory.recorded).expanduser())
+        path = robot_path.RobotPath.read(Path(config.trajectory.recorded).expanduser())
     elif config.trajectory.recorded:
         height_m = config.camera.mounting_height_m
         path = replay_path(config.trajectory, scene, navigation, height_m)
@@ -193,17 +188,19 @@ def shared_path(
         )
     # The path is cut, not the frames: a faster condition sees the same places in fewer frames.
     longest_s = (config.trajectory.max_frames - 1) / config.trajectory.frame_rate_hz
-    return path.crop(longest_s, Motion())
+    return path.crop(longest_s, robot_path.Motion())
 
 
-def drive(config: MatrixConfig, path: RobotPath, condition: Condition | None = None) -> Trajectory:
+def drive(
+    config: MatrixConfig, path: robot_path.RobotPath, condition: Condition | None = None
+) -> robot_path.Trajectory:
     """Return the trajectory along a path, at the speed of a condition or of the baseline."""
     rate_hz = config.trajectory.frame_rate_hz
-    motion = Motion() if condition is None else condition.make_motion(rate_hz)
-    return sample_trajectory(path, motion, rate_hz, config.camera.mount)
+    motion = robot_path.Motion() if condition is None else condition.make_motion(rate_hz)
+    return robot_path.sample_trajectory(path, motion, rate_hz, config.camera.mount)
 
 
-def driven_trajectory(plan: RunPlan) -> Trajectory:
+def driven_trajectory(plan: RunPlan) -> robot_path.Trajectory:
     """Return the trajectory of a prepared run, at the speed of its condition."""
-    path = RobotPath.read(plan.shared_directory / PATH_FILE)
+    path = robot_path.RobotPath.read(plan.shared_directory / PATH_FILE)
     return drive(plan.config, path, plan.condition)

@@ -20,14 +20,8 @@ from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError, SceneError, choose, errors_as, suggestion
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.scenes import assets
 from osmabench_ros.scenes.asset_files import locate_file_within
-from osmabench_ros.scenes.assets import (
-    AssetNode,
-    center_meshes,
-    find_parents,
-    load_nodes,
-    map_linearly,
-)
 from osmabench_ros.scenes.ground_truth import find_room_of, measure_sizes
 from osmabench_ros.scenes.scene import Light, LightKind, Mesh, Room, Scene, SceneObject
 from osmabench_ros.semantics.labels import (
@@ -116,7 +110,7 @@ def load_scene_folder(path: Path) -> Scene:
     manifest = validated(Manifest, data, str(manifest_path), SceneError)
     folder = manifest_path.parent
     mesh_path = locate_file_within(folder, manifest.file, folder, str(manifest_path))
-    nodes = load_nodes(mesh_path)
+    nodes = assets.load_nodes(mesh_path)
     labels = _label_set(manifest, manifest_path)
     rooms = _read_rooms(manifest, manifest_path)
     digest = hashlib.sha256(
@@ -173,12 +167,12 @@ class _Group:
 
 
 def _group_objects(
-    nodes: tuple[AssetNode, ...], manifest: Manifest, path: Path, mesh_path: Path
+    nodes: tuple[assets.AssetNode, ...], manifest: Manifest, path: Path, mesh_path: Path
 ) -> dict[str, _Group]:
     """Return the objects by manifest node; other nodes are objects under their own names."""
     groups = {name: _Group(entry) for name, entry in manifest.nodes.items()}
     unsaid = ManifestNode.model_validate({})
-    parents = find_parents(nodes, list(manifest.nodes))
+    parents = assets.find_parents(nodes, list(manifest.nodes))
     for node, parent in zip(nodes, parents, strict=True):
         name = next((item for item in node.names if item in manifest.nodes), node.names[0])
         group = groups.setdefault(name, _Group(unsaid))
@@ -242,8 +236,8 @@ def _make_objects(
         if entry.class_name and class_id == UNLABELLED:
             hint = suggestion(entry.class_name, [item.name for item in labels.classes])
             raise SceneError(f'{where}: class "{entry.class_name}" is not in "classes". {hint}')
-        placed = [map_linearly(mesh, axes * manifest.unit_m) for mesh in group.meshes]
-        local, pose = center_meshes(placed)
+        placed = [assets.map_linearly(mesh, axes * manifest.unit_m) for mesh in group.meshes]
+        local, pose = assets.center_meshes(placed)
         item = SceneObject(entry.instance or next(free), name, class_id, local, pose)
         room_id = rooms[entry.room].id if entry.room else find_room_of(item, list(rooms.values()))
         attributes = {**measure_sizes(item), **entry.attributes}

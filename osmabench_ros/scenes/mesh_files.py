@@ -12,16 +12,10 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros import errors
 from osmabench_ros.base.documents import check_characters
 from osmabench_ros.base.images import FORMATS, decoded_image, undecoded_image
 from osmabench_ros.base.reading import read_bytes
-from osmabench_ros.errors import (
-    LimitError,
-    MissingFileError,
-    OsmabenchError,
-    OsmabenchWarning,
-    SceneError,
-)
 from osmabench_ros.scenes.asset_files import (
     TextureSearch,
     find_picture,
@@ -52,7 +46,7 @@ def allow_known_formats_only() -> None:
 
 def decode_texture(data: bytes, what: str) -> NDArray[np.uint8]:
     """Return an image file as a texture (h, w, 3); SceneError names `what` if it is broken."""
-    return np.array(decoded_image(data, what, SceneError).convert('RGB'), np.uint8)
+    return np.array(decoded_image(data, what, errors.SceneError).convert('RGB'), np.uint8)
 
 
 def check_image(path: Path, name: str, data: bytes, mime_type: str = '') -> None:
@@ -62,16 +56,16 @@ def check_image(path: Path, name: str, data: bytes, mime_type: str = '') -> None
     try:
         if data and mime_type in COMPRESSED_TYPES:
             raise ValueError(f'its type is {mime_type}, but its content is not')
-        image = undecoded_image(data, 'it', SceneError)
+        image = undecoded_image(data, 'it', errors.SceneError)
         if image.format == 'PNG':
             image.verify()  # its checksums find as much damage as decoding, much faster
         else:
             image.draft('RGB', (1, 1))  # a JPEG is read to its end, but not drawn in full
             image.load()
-    except LimitError as error:
-        raise LimitError(f'{path}: texture "{name}": {error}') from error
+    except errors.LimitError as error:
+        raise errors.LimitError(f'{path}: texture "{name}": {error}') from error
     except Exception as error:  # decoders raise whatever they meet in damaged data
-        raise SceneError(
+        raise errors.SceneError(
             f'{path}: texture "{name}" cannot be decoded: {error}; replace it by a complete PNG '
             'or JPEG, or take it out of the file'
         ) from error
@@ -87,7 +81,7 @@ class MeshFiles:
     def __init__(self, mesh: Path, textures: TextureSearch) -> None:
         self.missing: list[str] = []
         self._mesh, self._textures = mesh, textures
-        self._faults: list[OsmabenchError] = []
+        self._faults: list[errors.OsmabenchError] = []
         self._contents: dict[str, bytes] = {}
 
     def get(self, key: str) -> bytes:
@@ -117,11 +111,11 @@ class MeshFiles:
 
     def _read(self, name: str, path: Path) -> bytes:
         try:
-            data = read_bytes(path, SceneError)
+            data = read_bytes(path, errors.SceneError)
             in_gltf = self._mesh.suffix.lower() in GLTF_SUFFIXES  # where all are checked together
             if not in_gltf and not name.lower().endswith('.mtl'):
                 check_image(self._mesh, name, data)
-        except OsmabenchError as error:
+        except errors.OsmabenchError as error:
             self._faults.append(error)
             raise
         return data
@@ -133,9 +127,9 @@ class MeshFiles:
         if self._faults:
             raise self._faults[0]
 
-    def make_missing_error(self, name: str) -> MissingFileError:
+    def make_missing_error(self, name: str) -> errors.MissingFileError:
         """Return the error of a texture that is nowhere."""
-        return MissingFileError(
+        return errors.MissingFileError(
             f'{self._mesh} names the texture {name}, which is not near it; put it there, or take '
             'it out of the file'
         )
@@ -165,7 +159,7 @@ def check_gltf(path: Path, data: bytes, files: MeshFiles) -> None:
     except FileNotFoundError:
         raise files.make_missing_error(files.missing[-1]) from None
     except Exception as error:  # anything may be anywhere in a damaged document
-        raise SceneError(
+        raise errors.SceneError(
             f'{path}: {type(error).__name__}: {error}; export the file again'
         ) from error
     for image in images:
@@ -186,14 +180,14 @@ def check_gltf(path: Path, data: bytes, files: MeshFiles) -> None:
 def _split_parts(data: bytes) -> tuple[dict[str, Any], bytes]:
     """Return the JSON of a glTF or GLB file, and the data that a GLB holds."""
     if data[:4] != b'glTF':
-        check_characters(data, 'it', SceneError)
+        check_characters(data, 'it', errors.SceneError)
         return json.loads(data), b''
     claimed = int.from_bytes(data[8:12], 'little')
     if claimed > len(data):
         raise ValueError(f'it claims {claimed} bytes and has {len(data)}')
     start = _GLB_HEADER + _CHUNK_HEADER
     end = start + int.from_bytes(data[_GLB_HEADER : _GLB_HEADER + 4], 'little')
-    check_characters(data[start:end], 'it', SceneError)
+    check_characters(data[start:end], 'it', errors.SceneError)
     return json.loads(data[start:end]), data[end + _CHUNK_HEADER :]
 
 
@@ -255,4 +249,4 @@ def _read_images(
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, OsmabenchWarning, stacklevel=2)
+    warnings.warn(text, errors.OsmabenchWarning, stacklevel=2)

@@ -21,24 +21,10 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.transform_tree import StampedTransform, TransformTree
 from osmabench_ros.scenes.scene import Lighting
 from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.sequences import layout
 from osmabench_ros.sequences.bag_messages import make_codec
 from osmabench_ros.sequences.bags.bag import BagMessage, open_bag
 from osmabench_ros.sequences.bags.bag_storage import is_bag
-from osmabench_ros.sequences.layout import (
-    OSMA,
-    SCANNET,
-    STAMPS_FILE,
-    RecordedSequence,
-    SequenceFormat,
-    decode_classes,
-    decode_depth,
-    image_path,
-    read_16_bit,
-    read_camera,
-    read_color,
-    read_info,
-    read_poses,
-)
 from osmabench_ros.sequences.pose_topics import read_transforms, trajectory_of, transform_tree_of
 from osmabench_ros.sequences.reading import AS_IN_THE_CONTRACT, SequenceReading, match_stamps
 from osmabench_ros.simulation.conditions import OSMA_FRAME_RATE_HZ
@@ -106,7 +92,7 @@ OPTIONAL = (contract.SEMANTIC, contract.INSTANCE)
 POSE_GAP_NS = 50_000_000
 
 
-class BagSequence(RecordedSequence):
+class BagSequence(layout.RecordedSequence):
     """A sequence in a bag; messages with stamps within the tolerance make a frame.
 
     Above 0 the frame has the stamp of its colour image, and the pose is interpolated to it. Raises
@@ -129,7 +115,7 @@ class BagSequence(RecordedSequence):
             self.description += f', cut off after {len(self)} frames ({self.cut_off})'
         if incomplete:
             self.description += f', {incomplete} more stamps lack an image or a pose'
-        self.info, _ = read_info(path if path.is_dir() else path.parent)
+        self.info, _ = layout.read_info(path if path.is_dir() else path.parent)
 
     def __len__(self) -> int:
         return len(self._matches)
@@ -251,12 +237,14 @@ class BagSequence(RecordedSequence):
 RECORDED = 'recorded'
 
 
-def names_of(sequence: RecordedSequence, path: Path) -> tuple[str, str]:
+def names_of(sequence: layout.RecordedSequence, path: Path) -> tuple[str, str]:
     """Return dataset and scene of a sequence, from its path if its metadata lack them."""
     return sequence.info.dataset or 'sequences', sequence.info.scene or path.resolve().stem
 
 
-def open_sequence(path: Path, reading: SequenceReading = AS_IN_THE_CONTRACT) -> RecordedSequence:
+def open_sequence(
+    path: Path, reading: SequenceReading = AS_IN_THE_CONTRACT
+) -> layout.RecordedSequence:
     """Open a sequence of `osmabench scene generate`, OSMa-Bench or ScanNet, or a bag.
 
     `path` is a folder, or an .mcap or .db3 file; `reading` names the topics of a bag that differ
@@ -273,7 +261,7 @@ def open_sequence(path: Path, reading: SequenceReading = AS_IN_THE_CONTRACT) -> 
         return FolderSequence(path)
 
 
-class FolderSequence(RecordedSequence):
+class FolderSequence(layout.RecordedSequence):
     """A sequence in a folder: traj.txt and results/, or pose/, color/ and depth/; read on demand.
 
     `frame_rate_hz` is for a sequence without timestamps.txt. Raises SequenceError, which names
@@ -282,13 +270,13 @@ class FolderSequence(RecordedSequence):
 
     def __init__(self, directory: Path, frame_rate_hz: float = OSMA_FRAME_RATE_HZ) -> None:
         self._directory = directory
-        self.info, form = read_info(directory)
+        self.info, form = layout.read_info(directory)
         self._form = form or _guess_format(directory)
         self.description = f'{self._form.layout} sequence {directory}'
         if self._form.layout == 'tum':
             remedy = 'generate the sequence as osma or scannet'
             raise SequenceError(f'{directory} has the layout tum, which is not read; {remedy}')
-        self.poses = read_poses(directory, self._form)
+        self.poses = layout.read_poses(directory, self._form)
         if not self.poses:
             raise SequenceError(f'{directory} has no frame; generate the sequence again')
         self.stamps_ns = self._read_stamps(frame_rate_hz)
@@ -296,7 +284,7 @@ class FolderSequence(RecordedSequence):
         for kind in ('color', 'depth', *self._kinds):
             self._check_numbers(kind)
         with naming_errors(directory, SequenceError):
-            self.intrinsics, self._depth_scale = read_camera(directory, self._form)
+            self.intrinsics, self._depth_scale = layout.read_camera(directory, self._form)
 
     def __len__(self) -> int:
         return len(self.poses)
@@ -311,7 +299,7 @@ class FolderSequence(RecordedSequence):
         images: dict[str, NDArray[Any]] = {}
         with errors_as(SequenceError, f'frame {index}', OsmabenchError, remedy=remedy):
             for kind in ('color', 'depth', *self._kinds):
-                read = read_color if kind == 'color' else read_16_bit
+                read = layout.read_color if kind == 'color' else layout.read_16_bit
                 images[kind] = read(self._path(kind, index))
             for kind, image in images.items():
                 self._check_size(image.shape, kind, index)
@@ -323,17 +311,17 @@ class FolderSequence(RecordedSequence):
                 pose,
                 self.intrinsics,
                 images['color'],
-                decode_depth(images['depth'], self._depth_scale),
-                None if semantic is None else decode_classes(semantic, self.info.label_set),
+                layout.decode_depth(images['depth'], self._depth_scale),
+                None if semantic is None else layout.decode_classes(semantic, self.info.label_set),
                 None if instance is None else instance.astype(np.int32),
                 None if mount is None else pose @ mount.inverse(),
             )
 
     def _path(self, kind: str, index: int) -> Path:
-        return self._directory / image_path(self._form, kind, index)
+        return self._directory / layout.image_path(self._form, kind, index)
 
     def _read_stamps(self, frame_rate_hz: float) -> list[int]:
-        path, count = self._directory / STAMPS_FILE, len(self.poses)
+        path, count = self._directory / layout.STAMPS_FILE, len(self.poses)
         if not path.exists():
             return [FIRST_STAMP_NS + round(index * 1e9 / frame_rate_hz) for index in range(count)]
         remedy = 'a line is a stamp in nanoseconds'
@@ -369,11 +357,11 @@ class FolderSequence(RecordedSequence):
             raise SequenceError(f'{self._path(kind, index)} has {sizes}; register all images')
 
 
-def _guess_format(directory: Path) -> SequenceFormat:
+def _guess_format(directory: Path) -> layout.SequenceFormat:
     if (directory / 'results').is_dir():
-        form, example = OSMA, directory / 'results' / 'frame000000.png'
+        form, example = layout.OSMA, directory / 'results' / 'frame000000.png'
     elif (directory / 'pose').is_dir():
-        form, example = SCANNET, directory / 'color' / '0.png'
+        form, example = layout.SCANNET, directory / 'color' / '0.png'
     else:
         layouts = 'results/ and traj.txt (OSMa-Bench) or color/, depth/, pose/ (ScanNet)'
         raise SequenceError(f'{directory} is not a sequence; it must hold {layouts}')
@@ -383,7 +371,7 @@ def _guess_format(directory: Path) -> SequenceFormat:
 class RecordedFrames:
     """A `FrameSource` of a recorded sequence, without lights, which were not recorded."""
 
-    def __init__(self, sequence: RecordedSequence) -> None:
+    def __init__(self, sequence: layout.RecordedSequence) -> None:
         self._sequence, info = sequence, sequence.info
         self.dataset, self.scene = info.dataset, info.scene
         self.label_set = info.label_set or LabelSet('none', ())

@@ -10,18 +10,8 @@ from osmabench_ros.base.files import is_blank
 from osmabench_ros.errors import SequenceError, errors_as
 from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.sequences import layout
 from osmabench_ros.sequences.bag_messages import make_codec
-from osmabench_ros.sequences.layout import (
-    SequenceFormat,
-    SequenceInfo,
-    encode_classes,
-    encode_depth,
-    encode_instances,
-    image_path,
-    make_texts,
-    write_image,
-    write_info,
-)
 
 
 def make_empty_folder(directory: Path) -> None:
@@ -40,10 +30,10 @@ class FolderWriter:
     """
 
     def __init__(
-        self, directory: Path, form: SequenceFormat, info: SequenceInfo | None = None
+        self, directory: Path, form: layout.SequenceFormat, info: layout.SequenceInfo | None = None
     ) -> None:
         make_empty_folder(directory)
-        self._directory, self._form, self._info = directory, form, info or SequenceInfo()
+        self._directory, self._form, self._info = directory, form, info or layout.SequenceInfo()
         self._camera: Intrinsics | None = None
         self._poses: list[Pose] = []
         self._stamps_ns: list[int] = []
@@ -52,17 +42,17 @@ class FolderWriter:
         """Write the images of the next frame; SequenceError if it does not follow or fit."""
         index = len(self._poses)
         self._check(frame, index)
-        depth = encode_depth(frame.depth_m, self._form.depth_scale)
+        depth = layout.encode_depth(frame.depth_m, self._form.depth_scale)
         images: dict[str, NDArray[Any]] = {'color': frame.color, 'depth': depth}
         if self._info.label_set is not None and self._form.layout != 'tum':
             if frame.semantic is not None:
-                images['semantic'] = encode_classes(frame.semantic, self._info.label_set)
+                images['semantic'] = layout.encode_classes(frame.semantic, self._info.label_set)
             if frame.instance is not None:
-                images['instance'] = encode_instances(frame.instance, index)
+                images['instance'] = layout.encode_instances(frame.instance, index)
         for kind, pixels in images.items():
-            path = self._directory / image_path(self._form, kind, index, frame.stamp_ns)
+            path = self._directory / layout.image_path(self._form, kind, index, frame.stamp_ns)
             path.parent.mkdir(exist_ok=True)
-            write_image(path, pixels)
+            layout.write_image(path, pixels)
         self._poses.append(frame.camera_pose)
         self._stamps_ns.append(frame.stamp_ns)
 
@@ -70,13 +60,13 @@ class FolderWriter:
         """Write poses, camera, stamps and classes; SequenceError without frames or space."""
         if self._camera is None:
             raise SequenceError(f'{self._directory}: a sequence needs a frame; none was written')
-        texts = make_texts(self._form, self._camera, self._poses, self._stamps_ns)
+        texts = layout.make_texts(self._form, self._camera, self._poses, self._stamps_ns)
         with errors_as(SequenceError, f'{self._directory} cannot be written', OSError):
             for name, text in texts.items():
                 path = self._directory / name
                 path.parent.mkdir(exist_ok=True)
                 path.write_text(text, 'utf-8')
-            write_info(self._directory, self._info, self._form)
+            layout.write_info(self._directory, self._info, self._form)
 
     def _check(self, frame: Frame, index: int) -> None:
         self._camera = self._camera or frame.intrinsics
@@ -99,7 +89,7 @@ BAG_FOLDER = 'bag'
 class BagWriter:
     """Writes the topics of the bridge, with frames' stamps, into bag/ of a new folder."""
 
-    def __init__(self, directory: Path, info: SequenceInfo) -> None:
+    def __init__(self, directory: Path, info: layout.SequenceInfo) -> None:
         self._codec = make_codec()
         from rosbags.rosbag2 import StoragePlugin, Writer
 
@@ -122,7 +112,7 @@ class BagWriter:
         """Write index and sequence.json; SequenceError without frames, or if the disk is full."""
         with errors_as(SequenceError, f'{self._directory} cannot be written', OSError):
             self._bag.close()
-            write_info(self._directory, self._info, None)
+            layout.write_info(self._directory, self._info, None)
         if not self._connections:
             raise SequenceError(f'{self._directory}: a bag needs a frame; none was written')
 

@@ -6,16 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from osmabench_ros.metrics.instances import (
-    COCO,
-    SCANNET,
-    class_average_precision,
-    instances_of_pieces,
-    mean_average_precision,
-    mean_excess,
-    panoptic_quality,
-    pieces_of_instances,
-)
+from osmabench_ros.metrics import instances
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind
@@ -25,7 +16,7 @@ from osmabench_ros.suites.things import Masks, mask_overlaps, masks_of_things, s
 LOWER_IS_BETTER = frozenset(
     {'over_segmentation', 'under_segmentation', 'most_pieces', 'count_error', 'background_masks'}
 )
-PROTOCOLS = (COCO, SCANNET)
+PROTOCOLS = (instances.COCO, instances.SCANNET)
 FIGURES_OF_CLASSES = (
     *(f'{metric}_{protocol.name}' for protocol in PROTOCOLS for metric in ('ap25', 'ap50', 'map')),
     *('pq', 'rq', 'sq'),
@@ -78,14 +69,14 @@ class InstancesSuite(FigureSuite[MatchingOptions]):
         arguments = masks.overlaps, masks.classes, masks.confidence, masks.true_classes
         for protocol in PROTOCOLS:
             for metric, threshold in (('ap25', 0.25), ('ap50', 0.5)):
-                per_class = class_average_precision(*arguments, threshold, protocol)
+                per_class = instances.class_average_precision(*arguments, threshold, protocol)
                 metric = f'{metric}_{protocol.name}'
                 yield self._record(metric, _mean(per_class), n)
                 for class_id, value in per_class.items():
                     support = int((masks.true_classes == class_id).sum())
                     name = context.ground_truth.label_set.name_of(class_id)
                     yield self._record(metric, value, support, name)
-            mean = mean_average_precision(*arguments, protocol)
+            mean = instances.mean_average_precision(*arguments, protocol)
             yield self._record(f'map_{protocol.name}', mean, n)
 
     def _score_agnostic(self, masks: Masks) -> Iterator[MetricRecord]:
@@ -97,13 +88,17 @@ class InstancesSuite(FigureSuite[MatchingOptions]):
         yield self._record(
             'masks_with_confidence', rated.mean() if len(rated) else None, len(rated)
         )
-        yield self._record('class_agnostic_pq', panoptic_quality(masks.overlaps.iou).quality, n)
+        yield self._record(
+            'class_agnostic_pq', instances.panoptic_quality(masks.overlaps.iou).quality, n
+        )
 
     def _score_panoptic(self, masks: Masks) -> Iterator[MetricRecord]:
         per_class = {}
         for class_id in np.union1d(masks.true_classes, masks.classes[masks.classes >= 0]):
             own, true = masks.classes == class_id, masks.true_classes == class_id
-            per_class[int(class_id)] = panoptic_quality(masks.overlaps.select(own, true).iou)
+            per_class[int(class_id)] = instances.panoptic_quality(
+                masks.overlaps.select(own, true).iou
+            )
         n = len(masks.true_classes)
         yield self._record('pq', _mean({k: v.quality for k, v in per_class.items()}), n)
         yield self._record('rq', _mean({k: v.recognition for k, v in per_class.items()}), n)
@@ -111,16 +106,16 @@ class InstancesSuite(FigureSuite[MatchingOptions]):
         yield self._record('sq', _mean(found), n)
 
     def _count_pieces(self, context: SuiteContext, masks: Masks) -> Iterator[MetricRecord]:
-        pieces = pieces_of_instances(masks.overlaps, min_points=MIN_PIECE_POINTS)
-        merged = instances_of_pieces(masks.overlaps, min_points=MIN_PIECE_POINTS)
-        yield self._record('over_segmentation', mean_excess(pieces), len(pieces))
-        yield self._record('under_segmentation', mean_excess(merged), len(merged))
+        pieces = instances.pieces_of_instances(masks.overlaps, min_points=MIN_PIECE_POINTS)
+        merged = instances.instances_of_pieces(masks.overlaps, min_points=MIN_PIECE_POINTS)
+        yield self._record('over_segmentation', instances.mean_excess(pieces), len(pieces))
+        yield self._record('under_segmentation', instances.mean_excess(merged), len(merged))
         background = len(masks.left_out)
         yield self._record('background_masks', background, background + len(merged))
         for class_id in np.unique(masks.true_classes):
             own = pieces[masks.true_classes == class_id]
             name = context.ground_truth.label_set.name_of(int(class_id))
-            yield self._record('over_segmentation', mean_excess(own), len(own), name)
+            yield self._record('over_segmentation', instances.mean_excess(own), len(own), name)
             yield self._record('most_pieces', float(own.max()), len(own), name)
 
     def _compare_counts(

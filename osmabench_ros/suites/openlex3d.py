@@ -14,14 +14,8 @@ import numpy as np
 from pydantic import Field
 
 from osmabench_ros.errors import MetricError, MissingDependencyError
+from osmabench_ros.metrics import openlex3d
 from osmabench_ros.metrics.matching import box_of
-from osmabench_ros.metrics.openlex3d import (
-    MAX_DISTANCE_M,
-    SetRanking,
-    category_shares,
-    set_ranking,
-    top_n_frequency,
-)
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.metrics.retrieval import (
     compat_average_precision,
@@ -241,7 +235,9 @@ PROMPTS = 'prompts'
 """How many prompts the words of a feature are chosen among; few flatter Top-N and set ranking."""
 
 _CATEGORIES = tuple(item.name.lower() for item in WordCategory if item is not WordCategory.NONE)
-_RANKING_FIGURES = tuple(name for name in SetRanking.__dataclass_fields__ if name != 'objects')
+_RANKING_FIGURES = tuple(
+    name for name in openlex3d.SetRanking.__dataclass_fields__ if name != 'objects'
+)
 
 
 RECALL_RANKS = (1, 5, 10)
@@ -281,7 +277,7 @@ class OpenLex3DOptions(MatchingOptions):
     query_level: Level = 'l0'
     mask_alignment: Literal['per_mask', 'global'] = 'per_mask'
     top_n: tuple[int, ...] = (1, 5)
-    max_distance_m: float = Field(MAX_DISTANCE_M, gt=0)
+    max_distance_m: float = Field(openlex3d.MAX_DISTANCE_M, gt=0)
 
 
 class OpenLex3DSuite(FigureSuite[OpenLex3DOptions]):
@@ -348,15 +344,15 @@ class OpenLex3DSuite(FigureSuite[OpenLex3DOptions]):
         points = asked.points(compat=compat)
         for n in self._options.top_n:
             best = asked.best[:, :n]
-            frequency = top_n_frequency(
+            frequency = openlex3d.top_n_frequency(
                 points, best, asked.tiers, asked.prompts, max_distance_m=gate, compat=compat
             )
-            for name, share in category_shares(frequency):
+            for name, share in openlex3d.category_shares(frequency):
                 yield self._record(f'top{n}_{name}', share, len(points.rows), mode=mode)
 
     def _rank_sets(self, asked: QueriedMap, mode: Mode) -> Iterator[MetricRecord]:
         compat = mode is Mode.COMPAT
-        ranking = set_ranking(
+        ranking = openlex3d.set_ranking(
             asked.points(compat=compat),
             asked.cosines,
             asked.tiers,

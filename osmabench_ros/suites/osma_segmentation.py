@@ -7,18 +7,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.metrics import segmentation
 from osmabench_ros.metrics.comparison import macc_over_objects
 from osmabench_ros.metrics.confusion import NOTHING, ConfusionMatrix, write_confusions
 from osmabench_ros.metrics.record import MetricRecord, Mode
-from osmabench_ros.metrics.segmentation import (
-    SegmentationScores,
-    compat_confusion,
-    hallucinated_points,
-    scene_vocabulary,
-    segmentation_scores,
-    strict_confusion,
-    top_k_accuracy,
-)
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.suites.prediction import point_labels, rank_labels
 from osmabench_ros.suites.suite import FigureSuite, MatchingOptions, SuiteContext
@@ -80,11 +72,11 @@ class OsmaSegmentationSuite(FigureSuite[SegmentationOptions]):
         fused = context.ground_truth.fused
         if fused is None or context.matches.predicted is None:
             return []
-        vocabulary = scene_vocabulary(fused.labels, self._options.ignored_ids)
+        vocabulary = segmentation.scene_vocabulary(fused.labels, self._options.ignored_ids)
         labels = point_labels(context, vocabulary)
         if labels is None:
             return []
-        matrix = compat_confusion(
+        matrix = segmentation.compat_confusion(
             fused.labels,
             labels,
             context.matches.fused_to_map,
@@ -92,7 +84,7 @@ class OsmaSegmentationSuite(FigureSuite[SegmentationOptions]):
             device=context.device,
         )
         _keep(context, matrix, Mode.COMPAT)
-        scores = segmentation_scores(matrix, ignored=self._options.ignored_ids)
+        scores = segmentation.segmentation_scores(matrix, ignored=self._options.ignored_ids)
         return list(self._list_records(scores, context.ground_truth.label_set, Mode.COMPAT))
 
     def _score_strict(self, context: SuiteContext) -> list[MetricRecord]:
@@ -100,20 +92,20 @@ class OsmaSegmentationSuite(FigureSuite[SegmentationOptions]):
         if predicted is None:
             return []
         is_global = self._options.vocabulary == 'global'
-        seen = scene_vocabulary(truth.surface.labels, ())
+        seen = segmentation.scene_vocabulary(truth.surface.labels, ())
         offered = truth.label_set.ids.astype(np.int64)
         vocabulary = offered if is_global else seen
         labels = point_labels(context, offered)
         if labels is None:
             return []
         hallucinated = ~context.matches.map_to_truth.within(self._options.max_distance_m)
-        matrix = strict_confusion(
+        matrix = segmentation.strict_confusion(
             truth.surface.labels,
             labels,
             context.matches.surface_to_map,
             max_distance_m=self._options.max_distance_m,
             vocabulary=vocabulary,
-            hallucinated=hallucinated_points(
+            hallucinated=segmentation.hallucinated_points(
                 predicted.points,
                 labels,
                 hallucinated,
@@ -125,7 +117,9 @@ class OsmaSegmentationSuite(FigureSuite[SegmentationOptions]):
         _keep(context, matrix, Mode.STRICT)
         rows = context.matches.surface_to_map.rows_within(self._options.max_distance_m)
         taken = np.append(labels, np.int32(NOTHING))[rows]
-        scores = segmentation_scores(matrix, ignored=(), punish_false_classes=is_global)
+        scores = segmentation.segmentation_scores(
+            matrix, ignored=(), punish_false_classes=is_global
+        )
         return [
             *self._list_records(scores, truth.label_set, Mode.STRICT),
             self._over_objects(context, taken),
@@ -134,7 +128,7 @@ class OsmaSegmentationSuite(FigureSuite[SegmentationOptions]):
         ]
 
     def _list_records(
-        self, scores: SegmentationScores, label_set: LabelSet, mode: Mode
+        self, scores: segmentation.SegmentationScores, label_set: LabelSet, mode: Mode
     ) -> Iterator[MetricRecord]:
         n = int(scores.support.sum())
         is_object = ~np.isin(scores.labels, [c.id for c in label_set.classes if c.structure])
@@ -187,7 +181,7 @@ class OsmaSegmentationSuite(FigureSuite[SegmentationOptions]):
                 continue
             near = matches.surface_to_map.rows_within(self._options.max_distance_m)
             rows = np.append(matches.predicted.rows, -1)[near]
-            value, n = top_k_accuracy(ranking[rows], truth.surface.labels, k)
+            value, n = segmentation.top_k_accuracy(ranking[rows], truth.surface.labels, k)
             yield self._record(metric, value, n)
 
 

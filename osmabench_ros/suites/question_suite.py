@@ -15,6 +15,7 @@ from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.language.settings import ModelAccess
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.vqa import evaluation
 from osmabench_ros.vqa.answering.answerer import (
     GRAPH,
     Answerer,
@@ -25,17 +26,6 @@ from osmabench_ros.vqa.answering.answerer import (
 from osmabench_ros.vqa.answering.baselines import most_frequent
 from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
 from osmabench_ros.vqa.answering.rule import RuleAnswerer, label_embedder
-from osmabench_ros.vqa.evaluation import (
-    QuestionedMap,
-    answer_all,
-    answer_and_judge,
-    judge_all,
-    records_of_summary,
-    reference_answers,
-    scored,
-    summary_of,
-    write_judging,
-)
 from osmabench_ros.vqa.exact.generation import EXACT, SUITE, questions_about
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
@@ -153,7 +143,7 @@ class AskedQuestions:
     """Questions as a map was asked them, and its answers with their verdicts, in one order."""
 
     context: SuiteContext
-    asked: QuestionedMap
+    asked: evaluation.QuestionedMap
     material: AnsweringMaterial
     questions: Sequence[Question]
     answers: Sequence[Answer]
@@ -208,17 +198,17 @@ class QuestionSuite(ABC, Generic[OptionsT]):
         answerer = self.choose_answerer(context, asked.rules, material)
         judge = self._options.made_judge(asked.equality)
         put = self.put(questions, self._options.answerer)
-        answers, verdicts = answer_and_judge(
+        answers, verdicts = evaluation.answer_and_judge(
             asked.semantic_map, put, answerer, judge, folder, context.progress
         )
-        summary = summary_of(answerer)
+        summary = evaluation.summary_of(answerer)
         if folder is not None:
             write_json(folder / 'answering.json', {'answerer': answerer.name, **summary})
-            write_judging(folder, judge)
+            evaluation.write_judging(folder, judge)
         given = AskedQuestions(context, asked, material, put, answers, verdicts)
         found = [
             *self.score(given),
-            *records_of_summary(self.name, asked.semantic_map, summary, len(put)),
+            *evaluation.records_of_summary(self.name, asked.semantic_map, summary, len(put)),
             *self.compare(given, self.select_compared(questions)),
         ]
         context.progress('scored answers', 1.0)
@@ -232,10 +222,12 @@ class QuestionSuite(ABC, Generic[OptionsT]):
         """Return the embedder for labels that are not in the words of the scene, or None."""
         return label_embedder(context.semantic_map, context.ground_truth.label_set)
 
-    def prepare_map(self, context: SuiteContext) -> QuestionedMap:
+    def prepare_map(self, context: SuiteContext) -> evaluation.QuestionedMap:
         """Return the map of a context in the form that is questioned."""
         embedder = self.choose_embedder(context)
-        asked = QuestionedMap.in_scene(context.published_graph, context.ground_truth, embedder)
+        asked = evaluation.QuestionedMap.in_scene(
+            context.published_graph, context.ground_truth, embedder
+        )
         return replace(asked, rules=self.make_rules(embedder))
 
     def make_rules(self, embedder: Embedder | None) -> Answerer:
@@ -276,14 +268,16 @@ class QuestionSuite(ABC, Generic[OptionsT]):
         ]
         for metric, other in self._options.made_baselines(given.material).items():
             put = self.put(questions, metric.removeprefix(ASKED))
-            answers = answer_all(asked.semantic_map, put, other)
+            answers = evaluation.answer_all(asked.semantic_map, put, other)
             found.append((metric, asked.semantic_map, put, answers))
         put = self.put(questions, RULE)
         part = share(given.context.progress, 0.7, 0.9)
-        for metric, known, answers in reference_answers(asked.references, put, asked.rules, part):
+        for metric, known, answers in evaluation.reference_answers(
+            asked.references, put, asked.rules, part
+        ):
             found.append((metric, known, put, answers))
         for metric, known, put, answers in found:
-            verdicts = judge_all(put, answers, asked.equality)
+            verdicts = evaluation.judge_all(put, answers, asked.equality)
             compared = replace(asked, semantic_map=known)
             yield from self.score_compared(
                 metric,
@@ -341,7 +335,7 @@ class ExactQuestionsSuite(QuestionSuite[Any]):
 
     def score(self, given: AskedQuestions) -> list[MetricRecord]:
         """Return accuracies, overall and by category, of the map, baselines and ceilings."""
-        return scored(
+        return evaluation.scored(
             given.asked,
             given.questions,
             given.verdicts,

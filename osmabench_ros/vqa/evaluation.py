@@ -15,16 +15,8 @@ from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.semantics.scene_graph import THINGS
 from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.vqa.answering import baselines
 from osmabench_ros.vqa.answering.answerer import Accountable, Answerer
-from osmabench_ros.vqa.answering.baselines import (
-    constant,
-    ground_truth_map,
-    keep_inventory,
-    most_frequent,
-    permute_names,
-    question_only,
-    with_random_labels,
-)
 from osmabench_ros.vqa.answering.learned_text import answer_from_text
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.grading import TYPES_WITH_PARTS
@@ -57,8 +49,8 @@ class QuestionedMap:
         references = reference_maps(truth)
         perfect = references['ceiling_ground_truth']
         floors = {
-            f'{FLOOR}inventory': keep_inventory(perfect),
-            f'{FLOOR}permuted_names': permute_names(perfect),
+            f'{FLOOR}inventory': baselines.keep_inventory(perfect),
+            f'{FLOOR}permuted_names': baselines.permute_names(perfect),
         }
         return cls(semantic_map, {**floors, **references}, rules, equality, embedder)
 
@@ -79,17 +71,19 @@ def reference_maps(truth: GroundTruth) -> dict[str, SemanticMap]:
     `ceiling_visible` with all attributes, `ceiling_camera` without the attributes UNSEEABLE.
     """
     seen, labels = truth.seen_instances, truth.label_set
-    found = {'ceiling_ground_truth': ground_truth_map(truth.fair_graph, seen, labels)}
+    found = {'ceiling_ground_truth': baselines.ground_truth_map(truth.fair_graph, seen, labels)}
     if truth.visible_graph is not None:
         parts = truth.visible_graph
-        found['ceiling_visible'] = ground_truth_map(parts, seen, labels)
-        found['ceiling_camera'] = ground_truth_map(parts, seen, labels, without=UNSEEABLE)
+        found['ceiling_visible'] = baselines.ground_truth_map(parts, seen, labels)
+        found['ceiling_camera'] = baselines.ground_truth_map(
+            parts, seen, labels, without=UNSEEABLE
+        )
     # Ways are looked for on points.
     found = {
         name: replace(item, dense=DenseMap(truth.surface.points)) for name, item in found.items()
     }
     best = list(found.values())[-1]
-    return {'baseline_random_labels': with_random_labels(best, labels), **found}
+    return {'baseline_random_labels': baselines.with_random_labels(best, labels), **found}
 
 
 def reference_answers(
@@ -247,11 +241,11 @@ def baseline_answers(questions: Sequence[Question]) -> list[tuple[str, list[Answ
     choices = any(item.options for item in questions)
     learned = answer_from_text(questions)
     return [
-        *([('baseline_first_option', constant(questions, 'A'))] if choices else []),
-        ('baseline_always_yes', constant(questions, 'yes')),
-        ('baseline_always_no', constant(questions, 'no')),
-        ('baseline_most_frequent', most_frequent(questions)),
-        ('baseline_question_only', question_only(questions)),
+        *([('baseline_first_option', baselines.constant(questions, 'A'))] if choices else []),
+        ('baseline_always_yes', baselines.constant(questions, 'yes')),
+        ('baseline_always_no', baselines.constant(questions, 'no')),
+        ('baseline_most_frequent', baselines.most_frequent(questions)),
+        ('baseline_question_only', baselines.question_only(questions)),
         *(
             [(f'{FLOOR}learned_text', learned)]
             if any(x.value is not None for x in learned)

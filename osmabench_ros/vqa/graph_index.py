@@ -8,14 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.semantics import scene_graph
 from osmabench_ros.semantics.labels import normalised_name
-from osmabench_ros.semantics.scene_graph import (
-    THINGS,
-    NodeKind,
-    RelationType,
-    SceneGraph,
-    SceneNode,
-)
 from osmabench_ros.vqa.knowledge import knowledge
 
 SIMILARITY_THRESHOLD = 0.74
@@ -85,28 +79,28 @@ class LabelMatcher:
         return frozenset(self._labels[i] for i in close)
 
 
-_SYMMETRIC = (RelationType.NEXT_TO.value, RelationType.NEAR.value)
-_IMPLIED = {RelationType.NEAR.value: (RelationType.NEXT_TO.value,)}
-_REVERSED = {RelationType.UNDER.value: RelationType.ON.value}
+_SYMMETRIC = (scene_graph.RelationType.NEXT_TO.value, scene_graph.RelationType.NEAR.value)
+_IMPLIED = {scene_graph.RelationType.NEAR.value: (scene_graph.RelationType.NEXT_TO.value,)}
+_REVERSED = {scene_graph.RelationType.UNDER.value: scene_graph.RelationType.ON.value}
 
 
 class GraphIndex:
     """Index of the objects of a scene graph, or of those in `ids`."""
 
-    def __init__(self, graph: SceneGraph, ids: Iterable[int] | None = None) -> None:
+    def __init__(self, graph: scene_graph.SceneGraph, ids: Iterable[int] | None = None) -> None:
         allowed = None if ids is None else set(ids)
         self.graph = graph
-        self.things: tuple[SceneNode, ...] = tuple(
+        self.things: tuple[scene_graph.SceneNode, ...] = tuple(
             node
             for node in graph.nodes
-            if node.kind in THINGS and (allowed is None or node.id in allowed)
+            if node.kind in scene_graph.THINGS and (allowed is None or node.id in allowed)
         )
-        self.by_id: Mapping[int, SceneNode] = {node.id: node for node in self.things}
+        self.by_id: Mapping[int, scene_graph.SceneNode] = {node.id: node for node in self.things}
 
     @cached_property
-    def by_label(self) -> Mapping[str, tuple[SceneNode, ...]]:
+    def by_label(self) -> Mapping[str, tuple[scene_graph.SceneNode, ...]]:
         """Things by normalised best label; those without a label are left out."""
-        groups: dict[str, list[SceneNode]] = {}
+        groups: dict[str, list[scene_graph.SceneNode]] = {}
         for node in self.things:
             if node.label:
                 groups.setdefault(normalised_name(node.label), []).append(node)
@@ -172,18 +166,20 @@ class GraphIndex:
 
     @cached_property
     def _boxed(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-        nodes = [n for n in self.things if n.kind is NodeKind.OBJECT and n.box is not None]
+        nodes = [
+            n for n in self.things if n.kind is scene_graph.NodeKind.OBJECT and n.box is not None
+        ]
         ids = np.array([n.id for n in nodes], np.int64)
         lows = np.array([n.box.minimum for n in nodes if n.box is not None]).reshape(-1, 3)
         highs = np.array([n.box.maximum for n in nodes if n.box is not None]).reshape(-1, 3)
         return ids, lows, highs
 
-    def space_above_m(self, node: SceneNode) -> float:
+    def space_above_m(self, node: scene_graph.SceneNode) -> float:
         """Return the height from an object's top to the next one over it; inf if none."""
         ids, lows, highs = self._boxed
         if node.box is None or not len(ids):
             return float('inf')
-        if self.sources(RelationType.ON.value, node.id):
+        if self.sources(scene_graph.RelationType.ON.value, node.id):
             return 0.0
         top = node.box.maximum[2]
         over = (lows[:, :2] < node.box.maximum[:2]).all(1)
@@ -191,7 +187,7 @@ class GraphIndex:
         over &= (lows[:, 2] > top - 0.02) & (ids != node.id)
         return float(max(0.0, lows[over, 2].min() - top)) if over.any() else float('inf')
 
-    def floor_height_m(self, node: SceneNode) -> float:
+    def floor_height_m(self, node: scene_graph.SceneNode) -> float:
         """Return the height of the floor under an object; the lowest point known if none is."""
         floors = [
             other.box
@@ -222,7 +218,7 @@ def _group_relations(
     return {key: tuple(sorted(values)) for key, values in groups.items()}
 
 
-def gap_m(first: SceneNode, second: SceneNode) -> float:
+def gap_m(first: scene_graph.SceneNode, second: scene_graph.SceneNode) -> float:
     """Return the horizontal distance between two boxes in metres, 0 if they overlap from above."""
     if first.box is None or second.box is None:
         return 0.0
@@ -231,12 +227,12 @@ def gap_m(first: SceneNode, second: SceneNode) -> float:
     return float(np.linalg.norm(np.maximum(low - high, 0.0)))
 
 
-def centre_distance_m(first: SceneNode, second: SceneNode) -> float:
+def centre_distance_m(first: scene_graph.SceneNode, second: scene_graph.SceneNode) -> float:
     """Return the distance between the centres of two boxes in metres."""
     return float(np.linalg.norm(first.known_box.center - second.known_box.center))
 
 
-def extent(node: SceneNode, comparative: str) -> float | None:
+def extent(node: scene_graph.SceneNode, comparative: str) -> float | None:
     """Return the quantity of a comparative of `knowledge.COMPARATIVES`, None without a box."""
     if node.box is None:
         return None
@@ -257,7 +253,7 @@ def bends_m(line: NDArray[np.float64]) -> tuple[float, float]:
     return float(max(0.0, left.max())), float(max(0.0, -left.min()))
 
 
-def mirror_error_m(pair: Sequence[SceneNode], about: SceneNode) -> float:
+def mirror_error_m(pair: Sequence[scene_graph.SceneNode], about: scene_graph.SceneNode) -> float:
     """Return how far one of two is from the mirror image of the other about an object's middle.
 
     The mirror is upright along an axis of the world, the one of two that fits better. It
@@ -273,12 +269,12 @@ def mirror_error_m(pair: Sequence[SceneNode], about: SceneNode) -> float:
     return min(errors)
 
 
-def height_spread_m(nodes: Sequence[SceneNode]) -> float:
+def height_spread_m(nodes: Sequence[scene_graph.SceneNode]) -> float:
     """Return the difference in height between the tallest and the lowest of boxed objects."""
     return float(np.ptp([node.known_box.size[2] for node in nodes]))
 
 
-def off_line_m(nodes: Sequence[SceneNode]) -> float:
+def off_line_m(nodes: Sequence[scene_graph.SceneNode]) -> float:
     """Return how far the centre of an object is from the best line through all, from above."""
     centers = np.array([node.known_box.center[:2] for node in nodes])
     offsets = centers - centers.mean(axis=0)

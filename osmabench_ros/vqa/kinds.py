@@ -11,6 +11,7 @@ import numpy as np
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
+from osmabench_ros.vqa import graph_index
 from osmabench_ros.vqa.answering.execution import (
     GraphAnswer,
     GraphReader,
@@ -19,16 +20,6 @@ from osmabench_ros.vqa.answering.execution import (
     attribute,
 )
 from osmabench_ros.vqa.english import basic_color, confusable, material_noun
-from osmabench_ros.vqa.graph_index import (
-    bends_m,
-    centre_distance_m,
-    extent,
-    gap_m,
-    height_spread_m,
-    mirror_error_m,
-    off_line_m,
-    slack_m,
-)
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import AnswerType, AnswerValue, Category, SpatialCategory
 
@@ -210,15 +201,17 @@ def _answer_symmetry(g: GraphReader, query: Query) -> GraphAnswer:
     nodes, about = g.several(query.phrases[0]), g.boxed(query.phrases[1])
     if len(nodes) > 2:
         raise SilentError(f'the map has more than two of "{query.phrases[0]}"')
-    return answer_from(mirror_error_m(nodes, about) <= MIRRORED_M, *nodes, about)
+    return answer_from(graph_index.mirror_error_m(nodes, about) <= MIRRORED_M, *nodes, about)
 
 
 def _is_larger(first: SceneNode, second: SceneNode, word: str) -> bool:
-    return (extent(first, word) or 0.0) > (extent(second, word) or 0.0)
+    return (graph_index.extent(first, word) or 0.0) > (graph_index.extent(second, word) or 0.0)
 
 
 def _is_closer(first: SceneNode, second: SceneNode, origin: SceneNode) -> bool:
-    return centre_distance_m(first, origin) < centre_distance_m(second, origin)
+    return graph_index.centre_distance_m(first, origin) < graph_index.centre_distance_m(
+        second, origin
+    )
 
 
 def _is_reached(g: GraphReader, node: SceneNode, number: float) -> bool:
@@ -251,29 +244,29 @@ def _is_nearer_walk(g: GraphReader, a: SceneNode, b: SceneNode, origin: SceneNod
 
 
 def _walk_side(g: GraphReader, first: SceneNode, second: SceneNode) -> str:
-    left_m, right_m = bends_m(g.line_m(first, second))
+    left_m, right_m = graph_index.bends_m(g.line_m(first, second))
     return 'left' if left_m > right_m else 'right'
 
 
 def _is_fitting(upper: SceneNode, lower: SceneNode) -> bool:
-    return slack_m(upper.known_box, lower.known_box) >= 0
+    return graph_index.slack_m(upper.known_box, lower.known_box) >= 0
 
 
 def _is_fitting_better(first: SceneNode, second: SceneNode, lower: SceneNode) -> bool:
-    one, other = (slack_m(node.known_box, lower.known_box) for node in (first, second))
+    one, other = (graph_index.slack_m(node.known_box, lower.known_box) for node in (first, second))
     return one > other
 
 
 def _is_passed(first: SceneNode, second: SceneNode, width_m: float) -> bool:
-    return gap_m(first, second) >= width_m
+    return graph_index.gap_m(first, second) >= width_m
 
 
 def _is_height_alike(*nodes: SceneNode) -> bool:
-    return height_spread_m(nodes) <= ALIKE_M
+    return graph_index.height_spread_m(nodes) <= ALIKE_M
 
 
 def _is_in_row(*nodes: SceneNode) -> bool:
-    return off_line_m(nodes) <= ROW_M
+    return graph_index.off_line_m(nodes) <= ROW_M
 
 
 def _is_upstairs(g: GraphReader, node: SceneNode) -> bool:
@@ -399,7 +392,7 @@ class QueryKind:
         'distance in metres',
         MEASUREMENT,
         NUMBER,
-        _find_box(_wrap(centre_distance_m)),
+        _find_box(_wrap(graph_index.centre_distance_m)),
         0.3,
         0.15,
     )(

@@ -18,6 +18,7 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
+from osmabench_ros.vqa import evaluation, question_files
 from osmabench_ros.vqa.answering.answerer import (
     GRAPH,
     Answerer,
@@ -29,28 +30,9 @@ from osmabench_ros.vqa.answering.answerer import (
 from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
 from osmabench_ros.vqa.answering.pictures import list_kept_frames
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
-from osmabench_ros.vqa.evaluation import (
-    QuestionedMap,
-    answer_all,
-    inquiries,
-    judge_all,
-    records_of_summary,
-    scored,
-    summary_of,
-    write_judging,
-)
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
-from osmabench_ros.vqa.question_files import (
-    ANSWERS,
-    QUESTIONS,
-    VERDICTS,
-    read_complete,
-    read_records,
-    saved,
-    write_records,
-)
 from osmabench_ros.vqa.question_pipeline import (
     FrameImage,
     QuestionWriter,
@@ -113,13 +95,13 @@ class RunFolder:
 
     def questions(self) -> list[Question]:
         """Read the stage's questions, else those the runs of the scene share."""
-        own = self.folder / QUESTIONS
-        path = own if own.exists() else self.shared / QUESTIONS
+        own = self.folder / question_files.QUESTIONS
+        path = own if own.exists() else self.shared / question_files.QUESTIONS
         if not path.exists():
             raise QuestionError(
                 f'{own} does not exist; run: osmabench vqa generate {self.directory}'
             )
-        return read_records(path, Question)
+        return question_files.read_records(path, Question)
 
     def question_images(self, questions: Sequence[Question]) -> Path:
         """Return the folder with the images of questions: the folder of the stages, or shared."""
@@ -130,11 +112,11 @@ class RunFolder:
 
     def answers(self) -> list[Answer]:
         """Read the answers of the stage before; all of them, or it is an IncompleteError."""
-        return self._complete(ANSWERS, Answer, 'answer')
+        return self._complete(question_files.ANSWERS, Answer, 'answer')
 
     def verdicts(self) -> list[Verdict]:
         """Read the verdicts of the stage before, and on all answers, as `answers` does."""
-        found = self._complete(VERDICTS, Verdict, 'judge')
+        found = self._complete(question_files.VERDICTS, Verdict, 'judge')
         self.answers()
         return found
 
@@ -142,7 +124,7 @@ class RunFolder:
         path, remedy = self.folder / name, f'run: osmabench vqa {verb} {self.directory}'
         if not path.exists():
             raise QuestionError(f'{path} does not exist; {remedy}')
-        return read_complete(path, kind, remedy)
+        return question_files.read_complete(path, kind, remedy)
 
     def summary(self, stage: str) -> dict[str, Any] | None:
         """Read the summary that a stage wrote, None if it did not run."""
@@ -195,7 +177,7 @@ def generate_exact(run: RunFolder, *, seed: int, count: int | None = None) -> li
     truth = run.ground_truth()
     claim_folder(run.folder)
     questions = questions_about(truth, scene=run.scene, seed=seed, count=count)
-    write_records(run.folder / QUESTIONS, questions)
+    question_files.write_records(run.folder / question_files.QUESTIONS, questions)
     return questions
 
 
@@ -226,7 +208,7 @@ def generate_written(
     claim_folder(run.folder)
     with _accounts(run, 'generate', client):
         written = QuestionWriter(client).write(frames, scene=scene, progress=progress)
-    write_records(run.folder / QUESTIONS, written.questions)
+    question_files.write_records(run.folder / question_files.QUESTIONS, written.questions)
     write_json(run.folder / 'generation.json', {**written.to_json(), 'model': client.name})
     write_histogram(
         run.folder / 'histogram.svg', written.histogram_before, written.histogram_after
@@ -236,7 +218,7 @@ def generate_written(
 
 def answer(
     run: RunFolder,
-    asked: QuestionedMap,
+    asked: evaluation.QuestionedMap,
     reference: str,
     client: ModelClient | None,
     options: AnswerOptions | None = None,
@@ -251,13 +233,13 @@ def answer(
         if reference == RULE
         else _make_answerer(run, asked, reference, client, options)
     )
-    write_records(run.folder / QUESTIONS, questions)
+    question_files.write_records(run.folder / question_files.QUESTIONS, questions)
     with _accounts(run, 'answer', client):
-        answers = saved(
-            run.folder / ANSWERS,
-            lambda: answer_all(asked.semantic_map, questions, answerer, progress),
+        answers = question_files.saved(
+            run.folder / question_files.ANSWERS,
+            lambda: evaluation.answer_all(asked.semantic_map, questions, answerer, progress),
         )
-    about = {**asdict(options), **summary_of(answerer), 'answerer': answerer.name}
+    about = {**asdict(options), **evaluation.summary_of(answerer), 'answerer': answerer.name}
     write_json(run.folder / 'answering.json', about)
     return answers
 
@@ -267,7 +249,7 @@ RULE = RuleAnswerer.name
 
 def _make_answerer(
     run: RunFolder,
-    asked: QuestionedMap,
+    asked: evaluation.QuestionedMap,
     reference: str,
     client: ModelClient | None,
     options: AnswerOptions,
@@ -289,13 +271,13 @@ def _make_answerer(
 
 def estimate_answers(
     run: RunFolder,
-    asked: QuestionedMap,
+    asked: evaluation.QuestionedMap,
     reference: str,
     client: ModelClient,
     options: AnswerOptions,
 ) -> CostEstimate | None:
     """Return what `answer` would ask, without asking; None where that depends on the replies."""
-    wanted = inquiries(asked.semantic_map, run.questions())
+    wanted = evaluation.inquiries(asked.semantic_map, run.questions())
     answerer = _make_answerer(run, asked, reference, client, options)
     if not isinstance(answerer, Estimable):
         return None
@@ -305,7 +287,7 @@ def estimate_answers(
 
 def judge(
     run: RunFolder,
-    asked: QuestionedMap,
+    asked: evaluation.QuestionedMap,
     client: ModelClient | None,
     progress: Progress = silent,
 ) -> list[Verdict]:
@@ -314,10 +296,11 @@ def judge(
     questions, answers = run.questions(), run.answers()
     claim_folder(run.folder)
     with _accounts(run, 'judge', client):
-        verdicts = saved(
-            run.folder / VERDICTS, lambda: judge_all(questions, answers, judging, progress)
+        verdicts = question_files.saved(
+            run.folder / question_files.VERDICTS,
+            lambda: evaluation.judge_all(questions, answers, judging, progress),
         )
-    write_judging(run.folder, judging)
+    evaluation.write_judging(run.folder, judging)
     return verdicts
 
 
@@ -335,7 +318,9 @@ def estimate_verdicts(run: RunFolder, client: ModelClient) -> CostEstimate:
     return client.estimate(LanguageModelJudge(client).requests(pairs))
 
 
-def report(run: RunFolder, asked: QuestionedMap, *, compat: bool = False) -> list[MetricRecord]:
+def report(
+    run: RunFolder, asked: evaluation.QuestionedMap, *, compat: bool = False
+) -> list[MetricRecord]:
     """Return and write the accuracies of a run's verdicts next to baselines and ceiling.
 
     Answers or verdicts that a server failed to give are an IncompleteError. In `compat` the
@@ -350,7 +335,7 @@ def report(run: RunFolder, asked: QuestionedMap, *, compat: bool = False) -> lis
         lost = {verdict.question_id for verdict in verdicts if not verdict.judged}
         questions = [question for question in questions if question.id not in lost]
     suite, mode = questions[0].suite if questions else '', 'compat' if compat else ''
-    found = scored(
+    found = evaluation.scored(
         asked,
         questions,
         verdicts,
@@ -359,7 +344,7 @@ def report(run: RunFolder, asked: QuestionedMap, *, compat: bool = False) -> lis
         excluded=COMPAT_EXCLUDED if compat else (),
     )
     answering = run.summary('answering') or {}
-    found += records_of_summary(suite, asked.semantic_map, answering, len(questions))
+    found += evaluation.records_of_summary(suite, asked.semantic_map, answering, len(questions))
     scores = {'metrics': [r.to_json() for r in found], **stage_summaries(run)}
     write_json(run.folder / SCORES, scores)
     return found

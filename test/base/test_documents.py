@@ -6,15 +6,8 @@ import json
 import pytest
 import yaml
 
+from osmabench_ros.base import documents
 from osmabench_ros.base.configuration import config_path
-from osmabench_ros.base.documents import (
-    parse_json,
-    parse_yaml,
-    read_json,
-    read_unpacked,
-    read_xml,
-    read_yaml,
-)
 from osmabench_ros.base.fence import VARIABLE
 from osmabench_ros.errors import ConfigError, LimitError
 
@@ -59,25 +52,25 @@ def check_error(parse, name, expected):
 @pytest.mark.parametrize('name', YAML)
 def test_wrong_yaml_is_one_line_with_its_place(name):
     text, expected = YAML[name]
-    check_error(lambda: parse_yaml(text, 'a.yaml', ConfigError), r'^a\.yaml', expected)
+    check_error(lambda: documents.parse_yaml(text, 'a.yaml', ConfigError), r'^a\.yaml', expected)
 
 
 @pytest.mark.parametrize('name', JSON)
 def test_wrong_json_is_one_line_with_its_place(name):
     text, expected = JSON[name]
-    check_error(lambda: parse_json(text, 'a.json', ConfigError), r'^a\.json', expected)
+    check_error(lambda: documents.parse_json(text, 'a.json', ConfigError), r'^a\.json', expected)
     long = 'x' * 5000
-    check_error(lambda: parse_json(text, long, ConfigError), r'xxx\.\.\.xxx', '')
+    check_error(lambda: documents.parse_json(text, long, ConfigError), r'xxx\.\.\.xxx', '')
 
 
 @pytest.mark.parametrize('name', XML)
 def test_wrong_xml_is_one_line(tmp_path, name):
     text, expected = XML[name]
     (tmp_path / 'a.xml').write_bytes(text)
-    check_error(lambda: read_xml(tmp_path / 'a.xml', ConfigError), r'a\.xml', expected)
+    check_error(lambda: documents.read_xml(tmp_path / 'a.xml', ConfigError), r'a\.xml', expected)
 
 
-@pytest.mark.parametrize('read', [read_json, read_yaml, read_xml])
+@pytest.mark.parametrize('read', [documents.read_json, documents.read_yaml, documents.read_xml])
 def test_a_file_that_is_too_large_passes_a_limit(tmp_path, monkeypatch, read):
     monkeypatch.setenv(VARIABLE, '0.000004')
     (tmp_path / 'a').write_text('[' + ' ' * 1100 + ']')
@@ -98,15 +91,17 @@ HONEST = [
 @pytest.mark.parametrize('text', HONEST)
 def test_honest_yaml_is_read_as_pyyaml_reads_it(text):
     expected = yaml.safe_load(text) if text != "'<<': 1" else {'<<': 1}
-    assert repr(parse_yaml(text, 'a', ConfigError)) == repr(expected)
-    assert repr(parse_yaml(b'\xef\xbb\xbf' + text.encode(), 'a', ConfigError)) == repr(expected)
+    assert repr(documents.parse_yaml(text, 'a', ConfigError)) == repr(expected)
+    assert repr(documents.parse_yaml(b'\xef\xbb\xbf' + text.encode(), 'a', ConfigError)) == repr(
+        expected
+    )
 
 
 def test_the_configurations_of_the_package_are_read_as_pyyaml_reads_them():
     files = sorted(config_path('demo.yaml').parent.rglob('*.yaml'))
     assert len(files) > 20
     for path in files:
-        assert read_yaml(path, ConfigError) == yaml.safe_load(path.read_text('utf-8'))
+        assert documents.read_yaml(path, ConfigError) == yaml.safe_load(path.read_text('utf-8'))
 
 
 @pytest.mark.parametrize(
@@ -118,21 +113,23 @@ def test_the_configurations_of_the_package_are_read_as_pyyaml_reads_them():
     ],
 )  # fmt: skip
 def test_honest_json_is_read_as_python_reads_it(text):
-    assert parse_json(text, 'a', ConfigError) == json.loads(text)
-    assert parse_json(text.encode(), 'a', ConfigError) == json.loads(text)
+    assert documents.parse_json(text, 'a', ConfigError) == json.loads(text)
+    assert documents.parse_json(text.encode(), 'a', ConfigError) == json.loads(text)
 
 
 def test_lists_may_be_as_deep_as_the_limit():
     text = '[' * 64 + ']' * 64
-    assert parse_json(text, 'a', ConfigError) == parse_yaml(text, 'a', ConfigError)
+    assert documents.parse_json(text, 'a', ConfigError) == documents.parse_yaml(
+        text, 'a', ConfigError
+    )
     with pytest.raises(LimitError, match='nested deeper than 64 levels'):
-        parse_yaml(f'[{text}]', 'a', ConfigError)
+        documents.parse_yaml(f'[{text}]', 'a', ConfigError)
 
 
 def test_xml_is_read(tmp_path):
     path = tmp_path / 'a.xml'
     path.write_text('<?xml version="1.0"?><a><b c="1">x &amp; y</b></a>')
-    root = read_xml(path, ConfigError)
+    root = documents.read_xml(path, ConfigError)
     assert (root.tag, root[0].attrib, root[0].text) == ('a', {'c': '1'}, 'x & y')
 
 
@@ -140,11 +137,11 @@ def test_xml_is_read(tmp_path):
 def test_a_text_comes_out_packed_or_not(tmp_path, pack, monkeypatch):
     path = tmp_path / 'a.jsonl'
     path.write_bytes(pack(b'{"a": 1}\n'))
-    assert read_unpacked(path, ConfigError) == b'{"a": 1}\n'
+    assert documents.read_unpacked(path, ConfigError) == b'{"a": 1}\n'
     path.write_bytes(pack(bytes(10 << 20)))
     monkeypatch.setenv(VARIABLE, '0.01')
     with pytest.raises(LimitError, match=rf'a\.jsonl unpacks to.*{VARIABLE}'):
-        read_unpacked(path, ConfigError)
+        documents.read_unpacked(path, ConfigError)
 
 
 @pytest.mark.parametrize('cut', [5, 20, -4, None])
@@ -154,7 +151,7 @@ def test_a_damaged_gzip_is_named(tmp_path, cut):
         data[12] ^= 255
     (tmp_path / 'a.gz').write_bytes(data)
     with pytest.raises(ConfigError, match=r'a\.gz'):
-        read_unpacked(tmp_path / 'a.gz', ConfigError)
+        documents.read_unpacked(tmp_path / 'a.gz', ConfigError)
 
 
 @pytest.mark.parametrize('escape', [r'\u001b', r'\u0007', r'\\\\\u009B'])
@@ -162,6 +159,6 @@ def test_a_control_character_of_a_json_file_is_refused(tmp_path, escape):
     path = tmp_path / 'a.json'
     path.write_text(f'{{"name": "a{escape}[31m"}}')
     with pytest.raises(ConfigError, match=r'a\.json holds the control character \\u00'):
-        read_json(path, ConfigError)
+        documents.read_json(path, ConfigError)
     path.write_text(r'{"name": "tab\u0009, line\u000a and \\u001b as text"}')
-    assert read_json(path, ConfigError)['name'].endswith(r'\u001b as text')
+    assert documents.read_json(path, ConfigError)['name'].endswith(r'\u001b as text')

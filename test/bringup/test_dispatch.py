@@ -15,15 +15,7 @@ from osmabench_ros.runs.report_model import RunReport, Status
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.bringup.runner.dispatch import (
-    MAX_SHOWN,
-    Dispatcher,
-    News,
-    Notice,
-    Result,
-    Task,
-    line_up,
-)
+from osmabench_ros.bringup.runner import dispatch
 
 UNPACED = {'name': 'unpaced', 'command': ['true'], 'acks': False}
 ORACLE = {'name': 'oracle'}
@@ -48,8 +40,8 @@ class Notes:
         self.slots, self.tries = slots, tries
         self.failures = {name.replace('_', ' '): result for name, result in failures.items()}
         self.began: list[str] = []
-        self._working: list[Task] = []
-        self._seen: set[Task] = set()
+        self._working: list[dispatch.Task] = []
+        self._seen: set[dispatch.Task] = set()
 
     @property
     def full(self):
@@ -65,12 +57,12 @@ class Notes:
         for task in list(self._working):
             if task not in self._seen:
                 self._seen.add(task)
-                yield task, Notice(f'mind {name_of(task)}')
-                yield task, News('at frame 3', 0.5)
+                yield task, dispatch.Notice(f'mind {name_of(task)}')
+                yield task, dispatch.News('at frame 3', 0.5)
                 continue
             self._working.remove(task)
             report = RunReport(run_id=task.plan.identity.run_id, status=Status.COMPLETE)
-            done = Result() if task.prepares else Result(report)
+            done = dispatch.Result() if task.prepares else dispatch.Result(report)
             yield task, self.failures.get(name_of(task), done)
 
 
@@ -88,7 +80,7 @@ def run(plans, back_end):
         shown.append(text)
 
     with pytest.warns(OsmabenchWarning) as warned:
-        reports = Dispatcher(plans, back_end, progress).run()
+        reports = dispatch.Dispatcher(plans, back_end, progress).run()
     return reports, [str(item.message) for item in warned if is_ours(item)], shown
 
 
@@ -116,7 +108,7 @@ def test_a_task_is_tried_again_elsewhere_only_if_the_place_was_the_cause(
     tmp_path, tries, again, error
 ):
     plans = plan_scenes(tmp_path, [ORACLE, {'name': 'appearance'}])
-    back_end = Notes(2, tries, oracle_3=Result(error='killed', again=again))
+    back_end = Notes(2, tries, oracle_3=dispatch.Result(error='killed', again=again))
     reports, warned, _ = run(plans, back_end)
     assert [bool(item.error) for item in reports] == [True, False, False, False]
     assert reports[0].error.startswith(error)
@@ -128,21 +120,21 @@ def test_a_task_is_tried_again_elsewhere_only_if_the_place_was_the_cause(
 
 def test_a_scene_that_cannot_be_prepared_fails_its_runs_and_no_other(tmp_path):
     plans = plan_scenes(tmp_path, [ORACLE, {'name': 'appearance'}])
-    reports, _, _ = run(plans, Notes(2, prepare_3=Result(error='no path')))
+    reports, _, _ = run(plans, Notes(2, prepare_3=dispatch.Result(error='no path')))
     assert [item.status for item in reports] == [Status.FAILED] * 2 + [Status.COMPLETE] * 2
     assert [item.error for item in reports] == ['no path', 'no path', '', '']
     assert (plans[0].directory / 'failure.json').exists()
 
 
 def test_of_many_runs_under_way_the_first_have_a_line(tmp_path):
-    plans = plan_scenes(tmp_path, [ORACLE], scenes=MAX_SHOWN + 3)
+    plans = plan_scenes(tmp_path, [ORACLE], scenes=dispatch.MAX_SHOWN + 3)
     _, _, shown = run(plans, Notes(len(plans)))
-    assert max(text.count('\n') for text in shown) == MAX_SHOWN
+    assert max(text.count('\n') for text in shown) == dispatch.MAX_SHOWN
     assert any(text.endswith('more under way') for text in shown)
 
 
 def order(plans, slots):
-    return [name_of(task) for task in line_up(plans, slots)]
+    return [name_of(task) for task in dispatch.line_up(plans, slots)]
 
 
 def test_scenes_are_prepared_ahead_and_realtime_runs_come_last(tmp_path):

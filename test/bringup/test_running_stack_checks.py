@@ -43,15 +43,8 @@ from osmabench_ros.bringup.running_stack.stack_observation import TopicRecord, h
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.transform_tree import StampedTransform
+from osmabench_ros.ros import qos
 from osmabench_ros.ros.messages.images import camera_info_message, image_to_message
-from osmabench_ros.ros.qos import (
-    Endpoint,
-    TopicGraph,
-    frame_profile,
-    latched_profile,
-    lossless_profile,
-    qos_conflict,
-)
 from osmabench_ros.semantics.labels import LabelSet
 
 SECOND_NS = 10**9
@@ -69,17 +62,17 @@ def topic(name):
 
 
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-FRAME, LOCKSTEP = frame_profile(lockstep=False), frame_profile(lockstep=True)
+FRAME, LOCKSTEP = qos.frame_profile(lockstep=False), qos.frame_profile(lockstep=True)
 
 
 def end(node, profile, kind=IMAGE, type_hash='h'):
-    return Endpoint(node, kind, type_hash, profile)
+    return qos.Endpoint(node, kind, type_hash, profile)
 
 
 def ends(name, *publishers, subscriber=None):
     """Check endpoints of a topic; our messages have the version h."""
     subscribers = () if subscriber is None else (subscriber,)
-    return check_endpoints(topic(name), TopicGraph('/t', publishers, subscribers, 'h'))
+    return check_endpoints(topic(name), qos.TopicGraph('/t', publishers, subscribers, 'h'))
 
 
 def record(stamps_s, name=topics.COLOR, rate_hz=10.0):
@@ -197,19 +190,19 @@ CASES: list[Case] = [
     (ends(topics.SEMANTIC, subscriber=HYDRA), Severity.ABSENT, '/hydra waits for it'),
     (ends(topics.COLOR, COMPRESSED), FAILED, 'CompressedImage, not sensor_msgs/msg/Image'),
     (ends(topics.COLOR, OLD), FAILED, 'another version of sensor_msgs/msg/Image (old)'),
-    (check_endpoints(topic(topics.COLOR), TopicGraph('/c', (OLD,))), OK, 'from /driver'),
+    (check_endpoints(topic(topics.COLOR), qos.TopicGraph('/c', (OLD,))), OK, 'from /driver'),
     (ends(topics.LABEL_INFO, end('/a', FRAME, LABELS)), WARN, '/a publishes volatile'),
     (TWO_CLOCKS, FAILED, '/a and /b publish at the same time'),
     (
         ends(
             topics.SEMANTIC_MAP,
-            *(end(name, latched_profile(), MAP) for name in ('/a', '/bag_player')),
+            *(end(name, qos.latched_profile(), MAP) for name in ('/a', '/bag_player')),
         ),
         FAILED,
         '/a and /bag_player publish at the same time',
     ),
     (
-        ends(topics.FRAME_ACK, *(end(name, lossless_profile(), ACK) for name in ('/a', '/b'))),
+        ends(topics.FRAME_ACK, *(end(name, qos.lossless_profile(), ACK) for name in ('/a', '/b'))),
         OK,
         '/a, /b',
     ),
@@ -336,15 +329,15 @@ def deadline(seconds):
 @pytest.mark.parametrize(
     ('publisher', 'subscriber', 'matches'),
     [
-        (latched_profile(), LOCKSTEP, True),
-        (LOCKSTEP, latched_profile(), False),
+        (qos.latched_profile(), LOCKSTEP, True),
+        (LOCKSTEP, qos.latched_profile(), False),
         (LOCKSTEP, BEST_EFFORT, True),
         (LOCKSTEP, deadline(1), False),
         (deadline(1), deadline(2), True),
     ],
 )
 def test_every_policy_that_dds_compares_counts(publisher, subscriber, matches):
-    assert (qos_conflict(end('/a', publisher), end('/b', subscriber)) == '') is matches
+    assert (qos.qos_conflict(end('/a', publisher), end('/b', subscriber)) == '') is matches
 
 
 def test_the_stamp_is_read_from_the_bytes_alone():

@@ -25,15 +25,8 @@ from support.world.recorded_room import (
 )
 from typer.testing import CliRunner
 
+from osmabench_ros import errors
 from osmabench_ros.cli.main import app
-from osmabench_ros.errors import (
-    ConfigError,
-    ContractError,
-    OsmabenchWarning,
-    RequirementError,
-    RunError,
-    SequenceError,
-)
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.runs.bag_settings import BagReport
 from osmabench_ros.sequences.ground_truth import write_ground_truth
@@ -127,7 +120,9 @@ def test_a_bag_whose_map_is_damaged_says_so_and_where(truth, tmp_path, out):
     points = bytes(cloud(labelled_map())[2].data[:100])
     # The head of its message is in front of them.
     overwrite(file, file.read_bytes().index(points) - 400, 500)
-    with pytest.raises(SequenceError, match='bag.mcap is damaged: the chunk at byte .* no topic'):
+    with pytest.raises(
+        errors.SequenceError, match='bag.mcap is damaged: the chunk at byte .* no topic'
+    ):
         evaluate(file.parent, out, '--ground-truth', truth)
     assert not out.exists()
 
@@ -145,9 +140,11 @@ def test_tf_puts_the_map_into_the_world(truth, tmp_path, out):
 
 def test_another_frame_without_tf_is_an_error_that_tells_the_choices(truth, tmp_path):
     bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), labels())
-    with pytest.raises(ConfigError, match=r'frame "map".*"world".*--align icp, trajectory, or'):
+    with pytest.raises(
+        errors.ConfigError, match=r'frame "map".*"world".*--align icp, trajectory, or'
+    ):
         evaluate(bag, tmp_path / 'out', '--ground-truth', truth)
-    with pytest.raises(ConfigError, match='--align'):
+    with pytest.raises(errors.ConfigError, match='--align'):
         evaluate(bag, tmp_path / 'out', '--ground-truth', truth, '--align', 'known')
     assert not (tmp_path / 'out').exists()
 
@@ -266,7 +263,7 @@ def test_the_stacks_own_poses_are_scored(tmp_path, out):
 )
 def test_words_at_fault_are_named_and_nothing_is_written(words, message, tmp_path):
     bag = write_room(tmp_path / 'bag', cloud(labelled_map()), labels(), *poses())
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(errors.ConfigError, match=message):
         evaluate(bag, tmp_path / 'out', *words, '--suite', 'map_geometry')
     assert sorted(item.name for item in tmp_path.iterdir()) == ['bag']
 
@@ -274,13 +271,13 @@ def test_words_at_fault_are_named_and_nothing_is_written(words, message, tmp_pat
 def test_a_folder_with_anything_else_is_left_alone(tmp_path, bag, out):
     evaluate(bag, out)
     first = (out / 'report.json').read_bytes()
-    with pytest.raises(RunError, match='use --force'):
+    with pytest.raises(errors.RunError, match='use --force'):
         evaluate(bag, out)
     evaluate(bag, out, '--force')
     assert (out / 'report.json').read_bytes() == first
     (tmp_path / 'mine').mkdir()
     (tmp_path / 'mine' / 'thesis.tex').touch()
-    with pytest.raises(RunError, match='mine is not empty'):
+    with pytest.raises(errors.RunError, match='mine is not empty'):
         evaluate(bag, tmp_path / 'mine', '--force')
     assert (tmp_path / 'mine' / 'thesis.tex').exists()
 
@@ -296,7 +293,7 @@ def test_requirements_hold_or_the_exit_code_tells(truth, tmp_path, bag):
     words = ['--config', tmp_path / 'own.yaml']
     evaluate(bag, tmp_path / 'held', *words, '--ground-truth', truth)
     # Nothing was measured against a reference: the threshold does not hold.
-    with pytest.raises(RequirementError, match='no such metric'):
+    with pytest.raises(errors.RequirementError, match='no such metric'):
         evaluate(bag, tmp_path / 'unmeasured', *words)
 
 
@@ -311,7 +308,7 @@ def test_options_of_bags_are_refused_without_one(truth):
 def test_tf_that_is_no_tree_is_named(truth, tmp_path):
     other = '/tf_static', START_NS + 1, tf(transform('odom', 'map', WORLD_TO_MAP))
     bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), labels(), frames(), other)
-    with pytest.raises(ContractError, match='"map" has the parents "world" and "odom"'):
+    with pytest.raises(errors.ContractError, match='"map" has the parents "world" and "odom"'):
         evaluate(bag, tmp_path / 'out', '--ground-truth', truth)
 
 
@@ -351,7 +348,7 @@ def test_a_trajectory_is_scored_between_files_and_bags(tmp_path, out):
     assert float(row.split()[2]) == pytest.approx(rmse, rel=0.1)
     assert 'data-chart="trajectory"' in (out / 'trajectory.html').read_text()
     words[2] = str(bag)
-    with pytest.raises(ConfigError, match='is a bag; name a topic of it'):
+    with pytest.raises(errors.ConfigError, match='is a bag; name a topic of it'):
         CliRunner().invoke(app, words, catch_exceptions=False)
 
 
@@ -374,7 +371,7 @@ def test_trajectories_of_other_frames_are_scored_with_a_warning(estimate, warned
         warnings.simplefilter('always')
         result = CliRunner().invoke(app, [*words, '--out', str(out)], catch_exceptions=False)
     assert result.exit_code == 0
-    reported = [str(item.message) for item in given if item.category is OsmabenchWarning]
+    reported = [str(item.message) for item in given if item.category is errors.OsmabenchWarning]
     assert len(reported) == len(warned)
     page = html.unescape((out / 'trajectory.html').read_text())
     for text, expected in zip(reported, warned, strict=True):
@@ -407,7 +404,7 @@ def test_a_bag_without_true_poses_is_compared_along_the_path_of_the_configuratio
 
 def test_a_rerun_recording_needs_a_reference(tmp_path, bag, out):
     pytest.importorskip('rerun', reason='rerun is not installed')
-    with pytest.raises(ConfigError, match='with its reference'):
+    with pytest.raises(errors.ConfigError, match='with its reference'):
         evaluate(bag, out, '--rerun', tmp_path / 'map.rrd')
     assert not out.exists()
     write_scan(tmp_path / 'scan.ply', true_cloud().points)

@@ -15,21 +15,15 @@ from osmabench_ros.base.files import claim_folder, make_folder
 from osmabench_ros.errors import ConfigError, MapError, RunError
 from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.mappers import offline_method
 from osmabench_ros.mappers.mapper import MapperFactory
 from osmabench_ros.mappers.offline import OfflineMapper
-from osmabench_ros.mappers.offline_method import (
-    Limits,
-    filled,
-    load_method,
-    run_limited,
-    variables_of,
-)
 from osmabench_ros.maps.storage import read_map, write_map
 from osmabench_ros.semantics.labels import LabelSet
 
 LABELS = LabelSet.from_names('small', ['chair', 'table', 'cup'])
 CAMERA = Intrinsics(64, 48, 50.0, 51.0, 31.5, 23.5)
-LIMITS = Limits(60.0, 4 << 30)
+LIMITS = offline_method.Limits(60.0, 4 << 30)
 STAND_IN = Path(__file__).with_name('stand_in_method.py')
 
 
@@ -42,7 +36,7 @@ def stand_in(name, output, *configurations):
     """Return a method of config/methods with a command that runs the program next to this file."""
     command = (sys.executable, str(STAND_IN), name, '${sequence}', output, *configurations)
     update = {'commands': (command,), 'variables': {}, 'directory': '${work}'}
-    return load_method(name).model_copy(update=update)
+    return offline_method.load_method(name).model_copy(update=update)
 
 
 def adapter(method, work, **limits):
@@ -113,11 +107,11 @@ def test_a_method_that_finds_its_poses_begins_at_the_first_camera(tmp_path):
 def test_a_variable_may_stand_in_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv('OSMABENCH_HOVSG_PYTHON', sys.executable)
     monkeypatch.setenv('OSMABENCH_HOVSG_ROOT', '/elsewhere')
-    found = variables_of(load_method('hovsg'), {'root': '/here'})
+    found = offline_method.variables_of(offline_method.load_method('hovsg'), {'root': '/here'})
     assert found == {'python': sys.executable, 'root': '/here'}
     monkeypatch.delenv('OSMABENCH_HOVSG_PYTHON')
     with pytest.raises(ConfigError, match='"python": .* or set OSMABENCH_HOVSG_PYTHON'):
-        variables_of(load_method('hovsg'), {'root': '/here'})
+        offline_method.variables_of(offline_method.load_method('hovsg'), {'root': '/here'})
 
 
 def python(code):
@@ -186,7 +180,7 @@ def test_the_memory_limit_counts_children(tmp_path):
 def test_what_a_method_leaves_running_is_ended(tmp_path):
     log = tmp_path / 'log'
     start = time.monotonic()
-    run_limited([python(FAMILY + 'time.sleep(0.5)')], tmp_path, {}, log, LIMITS)
+    offline_method.run_limited([python(FAMILY + 'time.sleep(0.5)')], tmp_path, {}, log, LIMITS)
     (child,) = children_of(log)
     assert not psutil.pid_exists(child)
     assert 0.5 <= time.monotonic() - start < 60
@@ -195,7 +189,7 @@ def test_what_a_method_leaves_running_is_ended(tmp_path):
 def test_the_environment_reaches_the_method(tmp_path):
     log = tmp_path / 'log'
     code = 'import os; print(os.environ["GSA_PATH"], "HOME" in os.environ, os.getcwd())'
-    run_limited([python(code)], tmp_path, {'GSA_PATH': '/gsa'}, log, LIMITS)
+    offline_method.run_limited([python(code)], tmp_path, {'GSA_PATH': '/gsa'}, log, LIMITS)
     assert f'/gsa {"HOME" in os.environ} {tmp_path}' in log.read_text()
 
 
@@ -215,7 +209,7 @@ def test_a_method_that_has_run_takes_no_frames(tmp_path):
 
 def test_a_variable_that_is_not_set_is_named(tmp_path):
     with pytest.raises(ConfigError, match='needs the variable "python": Python interpreter'):
-        adapter(load_method('conceptgraphs'), tmp_path / 'work')
+        adapter(offline_method.load_method('conceptgraphs'), tmp_path / 'work')
 
 
 def test_an_existing_sequence_is_not_overwritten(tmp_path):
@@ -231,14 +225,14 @@ def test_every_method_has_a_file_that_can_be_filled():
     names = ('sequence', 'dataset', 'scene', 'output', 'work', 'seed', 'frames', 'width',
              'pixels', 'height', 'fx', 'fy', 'cx', 'cy', 'depth_scale')  # fmt: skip
     for name in known:
-        method = load_method(name)
+        method = offline_method.load_method(name)
         assert method.name == name
         assert method.install
         if method.text_encoder is not None:
             assert all('{}' in template for template in method.text_encoder.templates)
         values = dict.fromkeys((*names, *method.variables), '1')
         kept = {'install', 'variables', 'text_encoder', 'sequence'}
-        filled(method.model_dump(exclude=kept), values, name)
+        offline_method.filled(method.model_dump(exclude=kept), values, name)
 
 
 def test_a_run_s_options_make_the_mapper(tmp_path):
@@ -268,7 +262,7 @@ def test_a_wrong_option_is_named(tmp_path, change, message):
 
 def test_an_unknown_method_gets_a_suggestion():
     with pytest.raises(ConfigError, match='Did you mean "hovsg"'):
-        load_method('hov-sg')
+        offline_method.load_method('hov-sg')
 
 
 @pytest.mark.parametrize(
@@ -282,10 +276,10 @@ def test_an_unknown_method_gets_a_suggestion():
 def test_a_malformed_file_is_named(tmp_path, text, message):
     (tmp_path / 'm.yaml').write_text(text)
     with pytest.raises(ConfigError, match=message):
-        load_method(str(tmp_path / 'm.yaml'))
+        offline_method.load_method(str(tmp_path / 'm.yaml'))
 
 
 @pytest.mark.parametrize('text', ['${weigths}', '$'])
 def test_a_placeholder_that_does_not_exist_is_named(text):
     with pytest.raises(ConfigError, match=r'"bbq", commands\.0\.1: '):
-        filled([['${weights}', text]], {'weights': 'x'}, 'method "bbq", commands')
+        offline_method.filled([['${weights}', text]], {'weights': 'x'}, 'method "bbq", commands')

@@ -1,15 +1,7 @@
 import numpy as np
 import pytest
 
-from osmabench_ros.mappers.appearance_descriptors import (
-    FEATURES,
-    Voxels,
-    components,
-    cut_patches,
-    describe_patches,
-    grow_regions,
-    neighbour_pairs,
-)
+from osmabench_ros.mappers import appearance_descriptors
 from osmabench_ros.mappers.fusion import VoxelFusion, voxel_indices
 
 VOXEL_M = 0.1
@@ -28,7 +20,7 @@ def voxels_of(*parts):
     extras = np.rint(np.hstack([lab, normals]) * 1000).astype(np.int64)
     fusion.add(points, np.zeros((len(points), 3), np.uint8), np.zeros(len(points), int), extras)
     cells = fusion.cells()
-    return Voxels(
+    return appearance_descriptors.Voxels(
         cells.voxels,
         cells.points,
         cells.extras[:, :3] / 1000,
@@ -46,14 +38,14 @@ def test_neighbour_pairs_equal_a_brute_force_search():
     index = voxel_indices(keys)
     distance = np.abs(index[:, None] - index).max(axis=2)
     expected = {tuple(pair) for pair in np.argwhere(np.triu(distance == 1))}
-    pairs = {tuple(sorted(pair)) for pair in neighbour_pairs(keys).tolist()}
+    pairs = {tuple(sorted(pair)) for pair in appearance_descriptors.neighbour_pairs(keys).tolist()}
     assert pairs == expected
 
 
 def test_components_are_numbered_by_their_first_item():
     pairs = np.array([[4, 1], [5, 3]])
-    assert components(6, pairs).tolist() == [0, 1, 2, 3, 1, 3]
-    assert components(0, np.empty((0, 2), np.int64)).tolist() == []
+    assert appearance_descriptors.components(6, pairs).tolist() == [0, 1, 2, 3, 1, 3]
+    assert appearance_descriptors.components(0, np.empty((0, 2), np.int64)).tolist() == []
 
 
 def test_regions_end_where_color_or_orientation_change():
@@ -63,7 +55,9 @@ def test_regions_end_where_color_or_orientation_change():
     wall = plane(2, 1, red, normal=(0, 1, 0))
     wall = (wall[0][:, [0, 2, 1]] + [0, -0.1, 0.1], *wall[1:])
     voxels = voxels_of(floor, carpet, wall)
-    regions = grow_regions(voxels, neighbour_pairs(voxels.keys))
+    regions = appearance_descriptors.grow_regions(
+        voxels, appearance_descriptors.neighbour_pairs(voxels.keys)
+    )
     assert regions.max() == 2
     upright = np.abs(voxels.normals[:, 1]) > 0.9
     bluish = voxels.lab[:, 2] < 0
@@ -73,14 +67,16 @@ def test_regions_end_where_color_or_orientation_change():
 def test_specks_join_the_region_around_them():
     voxels = voxels_of(plane(2, 2, (50, 0, 0)))
     voxels.lab[37] = (90, 50, 0)
-    regions = grow_regions(voxels, neighbour_pairs(voxels.keys))
+    regions = appearance_descriptors.grow_regions(
+        voxels, appearance_descriptors.neighbour_pairs(voxels.keys)
+    )
     assert (regions == 0).all()
 
 
 def test_patches_cut_regions_and_keep_them_apart():
     voxels = voxels_of(plane(2, 1, (50, 0, 0)))
     regions = (voxels.points[:, 1] > 0.5).astype(np.int64)
-    patches = cut_patches(voxels.points, regions)
+    patches = appearance_descriptors.cut_patches(voxels.points, regions)
     assert patches.max() == 3
     for patch in range(4):
         own = patches == patch
@@ -93,8 +89,8 @@ def test_descriptors_say_what_was_put_in():
     floor = plane(4, 4, (30, 0, 0))
     voxels = voxels_of(floor, table)
     regions = (voxels.points[:, 2] > 0.5).astype(np.int64)
-    found = describe_patches(voxels, regions, regions, VOXEL_M)
-    row = dict(zip(FEATURES, found[1], strict=True))
+    found = appearance_descriptors.describe_patches(voxels, regions, regions, VOXEL_M)
+    row = dict(zip(appearance_descriptors.FEATURES, found[1], strict=True))
     assert row['lightness'] == pytest.approx(50)
     assert row['yellow_blue'] == pytest.approx(-20)
     assert row['upward'] == pytest.approx(1.0)

@@ -12,14 +12,7 @@ from support.world.frames import map_frames
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError
 from osmabench_ros.mappers.mapper import make_mapper
-from osmabench_ros.mappers.open_vocabulary.features import (
-    DeviceOptions,
-    FeatureOptions,
-    NetworkSource,
-    Runtime,
-    make_encoder,
-    mask_features,
-)
+from osmabench_ros.mappers.open_vocabulary import features
 from osmabench_ros.mappers.open_vocabulary.masks import SemanticNetwork, class_ids, mask_finder
 from osmabench_ros.maps.storage import pack_map
 from osmabench_ros.semantics.labels import UNLABELLED
@@ -49,17 +42,19 @@ def no_hub(monkeypatch):
 
 
 def source(folder):
-    return NetworkSource(name=folder)
+    return features.NetworkSource(name=folder)
 
 
 def runtime(**options):
-    return Runtime(DeviceOptions(device='cpu', **options))
+    return features.Runtime(features.DeviceOptions(device='cpu', **options))
 
 
 def test_features_have_length_one_and_do_not_depend_on_the_batch(folders):
     names = ['cup', 'sofa', 'table', 'an image of a cup', 'wall']
     pictures = [Image.new('RGB', (20 + i, 30), (50 * i, 9, 200)) for i in range(5)]
-    small, large = (make_encoder(source(folders['clip']), runtime(batch_size=n)) for n in (2, 32))
+    small, large = (
+        features.make_encoder(source(folders['clip']), runtime(batch_size=n)) for n in (2, 32)
+    )
     for one, other in (
         (small.texts(names), large.texts(names)),
         (small.images(pictures), large.images(pictures)),
@@ -75,14 +70,14 @@ def test_features_of_masks_are_those_of_the_pictures_that_the_options_name(folde
     mask = np.zeros(color.shape[:2], bool)
     mask[10:20, 30:50] = True
     mask[10, 30] = False
-    encoder = make_encoder(source(folders['clip']), runtime())
+    encoder = features.make_encoder(source(folders['clip']), runtime())
     window = color[:40, 10:70]
     grey = np.where(mask[:40, 10:70, None], window, np.uint8(127))
     parts = [encoder.images([Image.fromarray(item)])[0] for item in (window, grey, color)]
     for weights in ((1, 0, 0), (0, 1, 0), (0.5, 0.3, 0.2)):
         names = ('crop', 'masked_crop', 'whole_image')
-        options = FeatureOptions(**dict(zip(names, weights, strict=True)))
-        [found] = mask_features(color, mask[None], encoder, options)
+        options = features.FeatureOptions(**dict(zip(names, weights, strict=True)))
+        [found] = features.mask_features(color, mask[None], encoder, options)
         expected = np.tensordot(weights, parts, 1)
         np.testing.assert_allclose(found, expected / np.linalg.norm(expected), atol=1e-5)
 
@@ -124,34 +119,36 @@ def test_networks_that_do_not_fit_their_part_are_named(folders):
     with pytest.raises(ConfigError, match='cannot mask the boxes of a detector'):
         mask_finder(source(folders['mask2former']), detector, ('cup',), 0.3, runtime())
     with pytest.raises(ConfigError, match='no features of text'):
-        make_encoder(source(folders['mask2former']), runtime())
+        features.make_encoder(source(folders['mask2former']), runtime())
 
 
 def test_what_cannot_be_had_is_named_with_how_to_get_it(tmp_path):
     with pytest.raises(ConfigError, match=r'hf download no/such --revision v1 --local-dir FOLD'):
-        make_encoder(NetworkSource(name='no/such', revision='v1'), runtime())
+        features.make_encoder(features.NetworkSource(name='no/such', revision='v1'), runtime())
     with pytest.raises(ConfigError, match='holds no network'):
-        make_encoder(NetworkSource(name=str(tmp_path)), runtime())
+        features.make_encoder(features.NetworkSource(name=str(tmp_path)), runtime())
 
 
 def test_devices_that_are_not_there_are_named():
     with pytest.raises(ConfigError, match='"abacus" is unknown'):
-        Runtime(DeviceOptions(device='abacus'))
+        features.Runtime(features.DeviceOptions(device='abacus'))
     import torch
 
     if not torch.cuda.is_available():
         with pytest.raises(ConfigError, match='"cuda:3" was asked for'):
-            Runtime(DeviceOptions(device='cuda:3'))
-    assert Runtime(DeviceOptions(device='cpu')).dtype is torch.float32
+            features.Runtime(features.DeviceOptions(device='cuda:3'))
+    assert features.Runtime(features.DeviceOptions(device='cpu')).dtype is torch.float32
 
 
 def test_open_clip_is_asked_for_by_name():
     if find_spec('open_clip') is None:
         with pytest.raises(MissingDependencyError, match='pip install .*open_clip_torch'):
-            make_encoder(NetworkSource(name='open_clip:ViT-B-32/openai'), runtime())
+            features.make_encoder(
+                features.NetworkSource(name='open_clip:ViT-B-32/openai'), runtime()
+            )
     else:
         with pytest.raises(ConfigError, match='names no weights'):
-            make_encoder(NetworkSource(name='open_clip:ViT-B-32'), runtime())
+            features.make_encoder(features.NetworkSource(name='open_clip:ViT-B-32'), runtime())
 
 
 def test_classes_of_a_network_are_matched_by_synonyms_and_by_the_given_names():

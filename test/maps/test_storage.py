@@ -19,15 +19,9 @@ from support.world.maps import sample_map
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.errors import MapError, RunError
 from osmabench_ros.geometry.point_files import read_ply, write_ply
+from osmabench_ros.maps import storage
 from osmabench_ros.maps.map_document import json_schema
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
-from osmabench_ros.maps.storage import (
-    check_directory,
-    pack_map,
-    read_map,
-    unpack_map,
-    write_map,
-)
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 
 open3d = Lazy('open3d')
@@ -80,18 +74,18 @@ MAPS = {
 
 @pytest.mark.parametrize('name', MAPS)
 def test_a_map_survives_and_an_absent_part_stays_absent(tmp_path, name):
-    write_map(MAPS[name], tmp_path / 'deep' / 'map')
-    again = read_map(tmp_path / 'deep' / 'map')
+    storage.write_map(MAPS[name], tmp_path / 'deep' / 'map')
+    again = storage.read_map(tmp_path / 'deep' / 'map')
     assert_equal(again, MAPS[name])
     assert (tmp_path / 'deep/map/cloud.ply').exists() is (again.dense is not None)
-    assert_equal(unpack_map(pack_map(again)), again)
-    write_map(again, tmp_path / 'again')
+    assert_equal(storage.unpack_map(storage.pack_map(again)), again)
+    storage.write_map(again, tmp_path / 'again')
     assert contents(tmp_path / 'again') == contents(tmp_path / 'deep' / 'map')
 
 
 @needs('open3d')
 def test_open3d_reads_the_cloud_with_its_labels(tmp_path):
-    write_map(sample_map(), tmp_path / 'map')
+    storage.write_map(sample_map(), tmp_path / 'map')
     path, dense = str(tmp_path / 'map' / 'cloud.ply'), sample_map().dense
     cloud = open3d.io.read_point_cloud(path)
     np.testing.assert_allclose(np.asarray(cloud.points), dense.points)
@@ -102,10 +96,10 @@ def test_open3d_reads_the_cloud_with_its_labels(tmp_path):
 
 
 def test_an_existing_directory_is_not_overwritten(tmp_path):
-    write_map(sample_map(), tmp_path / 'map')
+    storage.write_map(sample_map(), tmp_path / 'map')
     before = contents(tmp_path / 'map')
     with pytest.raises(RunError, match='exists'):
-        write_map(sample_map(9), tmp_path / 'map')
+        storage.write_map(sample_map(9), tmp_path / 'map')
     assert contents(tmp_path / 'map') == before
 
 
@@ -127,13 +121,13 @@ def bad_point():
 )
 def test_a_wrong_map_is_not_written(tmp_path, bad, message):
     with pytest.raises(MapError, match=message):
-        write_map(bad, tmp_path / 'map')
+        storage.write_map(bad, tmp_path / 'map')
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture
 def directory(tmp_path):
-    write_map(sample_map(), tmp_path / 'map')
+    storage.write_map(sample_map(), tmp_path / 'map')
     return tmp_path / 'map'
 
 
@@ -236,18 +230,18 @@ FAULTS: list[tuple[Callable[[Path], None], str]] = [
 def test_an_error_is_named_with_its_file_and_place(directory, row):
     change, message = FAULTS[row]
     change(directory)
-    found = [str(fault) for fault in check_directory(directory)]
+    found = [str(fault) for fault in storage.check_directory(directory)]
     assert any(message in fault for fault in found), found
     with pytest.raises(MapError, match=rf'{len(found)} errors?: .*{re.escape(found[0])}'):
-        read_map(directory)
+        storage.read_map(directory)
 
 
 def test_errors_are_listed_together_and_long_lists_of_rows_are_cut(directory):
-    assert check_directory(directory) == []
+    assert storage.check_directory(directory) == []
     put('edges', 0, 'target', 5)(directory)
     put('dense', 'feature_space', '')(directory)
     array(ROWS, [9] * 6)(directory)
-    assert sorted(map(str, check_directory(directory))) == [
+    assert sorted(map(str, storage.check_directory(directory))) == [
         'dense/feature_rows.npy: row 0, 1, 2 and 3 more: 9: the feature space has 0 rows',
         'map.json: dense.feature_space: "": not among the feature spaces',
         'map.json: edges[0].target: 5: not among the nodes',
@@ -257,7 +251,7 @@ def test_errors_are_listed_together_and_long_lists_of_rows_are_cut(directory):
 def test_ancestors_are_found_in_long_chains_and_circles(directory):
     put('edges', [])(directory)
     put('nodes', RING)(directory)
-    own = [str(fault) for fault in check_directory(directory) if 'ancestor' in str(fault)]
+    own = [str(fault) for fault in storage.check_directory(directory) if 'ancestor' in str(fault)]
     assert own == ['map.json: nodes[20000, 20001].parent: 20001: this node is its own ancestor']
 
 
@@ -276,7 +270,7 @@ def archived(*more, method=zipfile.ZIP_STORED):
     """Return the sample's archive with empty members more."""
     target = io.BytesIO()
     with (
-        zipfile.ZipFile(io.BytesIO(pack_map(sample_map()))) as source,
+        zipfile.ZipFile(io.BytesIO(storage.pack_map(sample_map()))) as source,
         zipfile.ZipFile(target, 'w', method) as archive,
     ):
         for name in source.namelist():
@@ -287,7 +281,7 @@ def archived(*more, method=zipfile.ZIP_STORED):
 
 
 def test_a_deflated_archive_is_taken():
-    assert_equal(unpack_map(archived(method=zipfile.ZIP_DEFLATED)), sample_map())
+    assert_equal(storage.unpack_map(archived(method=zipfile.ZIP_DEFLATED)), sample_map())
 
 
 def with_a_wrong_size():
@@ -303,7 +297,7 @@ def with_a_wrong_size():
     [
         *((lambda name=name: archived(name), 'holds .*not a file of a map') for name in (
             '../map.json', '/etc/passwd', 'dense/../../x.npy', 'run.sh', 'dense\\x.npy', 'a/')),
-        *((lambda cut=cut: pack_map(sample_map())[:cut], 'not a readable zip archive')
+        *((lambda cut=cut: storage.pack_map(sample_map())[:cut], 'not a readable zip archive')
           for cut in (0, 10, 500, -1, -30)),
         (lambda: archived(*(f'features/x{i}.npy' for i in range(1001))), 'at most 1000 are unp'),
         (lambda: archived('cloud.ply'), 'twice'),
@@ -313,4 +307,4 @@ def with_a_wrong_size():
 )  # fmt: skip
 def test_another_archive_is_refused(make, message):
     with pytest.raises(MapError, match=f'the packed map .*{message}'):
-        unpack_map(make())
+        storage.unpack_map(make())

@@ -7,20 +7,14 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.metrics.map_statistics import map_statistics
 from osmabench_ros.metrics.matching import box_iou_of_nodes
+from osmabench_ros.semantics import scene_graph
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
-from osmabench_ros.semantics.scene_graph import (
-    NodeKind,
-    SceneEdge,
-    SceneGraph,
-    SceneNode,
-    ScoredLabel,
-)
 
 
 def node(node_id, name, low, **more):
-    labels = (ScoredLabel(name),) if name else ()
+    labels = (scene_graph.ScoredLabel(name),) if name else ()
     box = AxisAlignedBox(np.array([low, 0, 0]), np.array([low + 1, 1, 1]))
-    return SceneNode(node_id, labels=labels, box=box, **more)
+    return scene_graph.SceneNode(node_id, labels=labels, box=box, **more)
 
 
 NODES = (
@@ -28,7 +22,7 @@ NODES = (
     node(2, 'Chair', 0.4),  # shares 0.6 of 1.4 with 1: a duplicate
     node(3, 'table', 0.1),  # overlaps both under another name
     node(4, '', 8.0),
-    dataclasses.replace(node(5, 'kitchen', 0.0), kind=NodeKind.ROOM),
+    dataclasses.replace(node(5, 'kitchen', 0.0), kind=scene_graph.NodeKind.ROOM),
 )
 POINTS = np.array([[0, 0, 0], [2, 1, 0.5], [2.01, 1, 0.5], [4, 0, 0]], np.float32)
 
@@ -39,10 +33,10 @@ def figures(made):
 
 def test_a_map_is_counted():
     dense = DenseMap(POINTS, labels=np.array([1, 1, UNLABELLED, 1], np.int32))
-    edges = (SceneEdge(1, 3, 'next to'),)
+    edges = (scene_graph.SceneEdge(1, 3, 'next to'),)
     made = SemanticMap(
         MapHeader(Provenance('x')),
-        SceneGraph(NODES, edges),
+        scene_graph.SceneGraph(NODES, edges),
         dense,
         LabelSet.from_names('room', ['chair']),
     )

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics import similarity as similarity_module
+from osmabench_ros.metrics import tiers
 from osmabench_ros.metrics.nearest_neighbours import Neighbours
 from osmabench_ros.metrics.openlex3d import (
     PointFeatures,
@@ -24,13 +25,6 @@ from osmabench_ros.metrics.similarity import (
     prompt_ranks,
     ranks_of_rows,
 )
-from osmabench_ros.metrics.tiers import (
-    TieredObject,
-    WordCategory,
-    read_tiers,
-    tiers_by_id,
-    write_tiers,
-)
 
 # Scores of the published code for ranks against the box [3, 5] of 12 prompts.
 GOLDENS = [
@@ -43,12 +37,12 @@ GOLDENS = [
 ]
 
 PROMPTS = ['sofa', 'couch', 'flower', 'bed', 'coffee table', 'lamp', 'wall']
-LABELS = tiers_by_id(
+LABELS = tiers.tiers_by_id(
     [
-        TieredObject(1, ('sofa', 'couch'), ('flower',), ('bed',), (2,)),
-        TieredObject(2, ('coffee table',), (), (), (1,)),
-        TieredObject(3, ('wall', 'sofa')),
-        TieredObject(4, ()),
+        tiers.TieredObject(1, ('sofa', 'couch'), ('flower',), ('bed',), (2,)),
+        tiers.TieredObject(2, ('coffee table',), (), (), (1,)),
+        tiers.TieredObject(3, ('wall', 'sofa')),
+        tiers.TieredObject(4, ()),
     ]
 )
 
@@ -63,7 +57,7 @@ def test_the_table_takes_the_best_category_and_ignores_spaces():
     table = LABELS.table(np.array([1, 2, 3, 4, 99]), PROMPTS)
     assert table[0].tolist() == [0, 0, 1, 2, 3, 5, 5]
     assert table[1].tolist() == [3, 3, 3, 3, 0, 5, 5]
-    assert (table[2:] == WordCategory.NONE).all()
+    assert (table[2:] == tiers.WordCategory.NONE).all()
     assert LABELS.table(np.array([2]), ['coffeetable', 'Coffee table'])[0].tolist() == [0, 5]
 
 
@@ -76,14 +70,14 @@ def test_frequencies_are_means_over_objects_of_shares_of_their_points():
     best = np.array([[5, 0], [4, 5], [2, 3]])  # lamp/sofa, coffee table/lamp, flower/bed
     points = features([1, 1, 1, 1, 2, 3, 4, 99], [0, 1, 2, 2, 1, 0, 0, 0], far=[3])
     found = top_n_frequency(points, best, LABELS, PROMPTS)
-    assert found[WordCategory.SYNONYM] == pytest.approx((1 / 4 + 1) / 2)
-    assert found[WordCategory.CLUTTER] == pytest.approx(1 / 4 / 2)
-    assert found[WordCategory.DEPICTION] == pytest.approx(1 / 4 / 2)
-    assert found[WordCategory.MISSING] == pytest.approx(1 / 4 / 2)
-    assert found[WordCategory.INCORRECT] == 0
+    assert found[tiers.WordCategory.SYNONYM] == pytest.approx((1 / 4 + 1) / 2)
+    assert found[tiers.WordCategory.CLUTTER] == pytest.approx(1 / 4 / 2)
+    assert found[tiers.WordCategory.DEPICTION] == pytest.approx(1 / 4 / 2)
+    assert found[tiers.WordCategory.MISSING] == pytest.approx(1 / 4 / 2)
+    assert found[tiers.WordCategory.INCORRECT] == 0
     assert sum(found.values()) == pytest.approx(1)
     top1 = top_n_frequency(points, best[:, :1], LABELS, PROMPTS)
-    assert top1[WordCategory.INCORRECT] == pytest.approx(1 / 4 / 2)
+    assert top1[tiers.WordCategory.INCORRECT] == pytest.approx(1 / 4 / 2)
     assert [name for name, _ in category_shares(found)][:2] == ['synonym', 'depiction']
 
 
@@ -91,11 +85,11 @@ def test_a_point_without_feature_is_missing_but_published_code_took_the_last():
     best = np.array([[5], [0]])
     points = features([1, 1], [-1, 0])
     strict = top_n_frequency(points, best, LABELS, PROMPTS)
-    assert (strict[WordCategory.MISSING], strict[WordCategory.INCORRECT]) == (0.5, 0.5)
+    assert (strict[tiers.WordCategory.MISSING], strict[tiers.WordCategory.INCORRECT]) == (0.5, 0.5)
     compat = top_n_frequency(points, best, LABELS, PROMPTS, compat=True)
-    assert (compat[WordCategory.SYNONYM], compat[WordCategory.INCORRECT]) == (0.5, 0.5)
+    assert (compat[tiers.WordCategory.SYNONYM], compat[tiers.WordCategory.INCORRECT]) == (0.5, 0.5)
     nothing = top_n_frequency(points, best[:0], LABELS, PROMPTS)
-    assert nothing[WordCategory.MISSING] == 1.0
+    assert nothing[tiers.WordCategory.MISSING] == 1.0
     unscored = top_n_frequency(features([4], [0]), best, LABELS, PROMPTS)
     assert all(math.isnan(value) for value in unscored.values())
 
@@ -115,7 +109,7 @@ def test_frequencies_agree_with_a_double_loop(seed, n, apart):
         if object_id not in (1, 2):
             continue
         kinds = [LABELS.table(np.array([object_id]), PROMPTS)[0, label] for label in best[row]]
-        kind = WordCategory.MISSING if distance > 0.05 else min(kinds)
+        kind = tiers.WordCategory.MISSING if distance > 0.05 else min(kinds)
         per_object.setdefault(int(object_id), []).append(int(kind))
     for category, value in found.items():
         if per_object:
@@ -252,8 +246,8 @@ def test_a_map_with_fewer_points_never_gains_in_set_ranking(seed, share):
 
 def test_tiers_survive_a_file_and_malformed_ones_are_named(tmp_path):
     path = tmp_path / 'gt_categories.json'
-    write_tiers(LABELS, path)
-    again = read_tiers(path)
+    tiers.write_tiers(LABELS, path)
+    again = tiers.read_tiers(path)
     assert dict(again.objects) == dict(LABELS.objects)
     assert not again.machine_made
     assert json.loads(path.read_text())['dataset']['samples'][0]['labels']['image_attributes'][
@@ -261,9 +255,9 @@ def test_tiers_survive_a_file_and_malformed_ones_are_named(tmp_path):
     ] == ['2']
     path.write_text('{"dataset": {"samples": [{"object_id": 1}]}}')
     with pytest.raises(MetricError, match=r'samples\[0\]'):
-        read_tiers(path)
+        tiers.read_tiers(path)
     with pytest.raises(MetricError, match='does not exist'):
-        read_tiers(tmp_path / 'missing.json')
+        tiers.read_tiers(tmp_path / 'missing.json')
 
 
 def test_features_of_another_encoder_are_refused():

@@ -5,14 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from osmabench_ros.metrics.comparison import (
-    Spread,
-    power_of,
-    root_mean_square,
-    smallest_difference,
-    spread_of,
-    units_needed,
-)
+from osmabench_ros.metrics import comparison
 from osmabench_ros.metrics.statistics import jackknife_interval
 
 
@@ -22,14 +15,14 @@ from osmabench_ros.metrics.statistics import jackknife_interval
     [(0.2, 0.8, 199), (0.5, 0.8, 34), (0.8, 0.8, 15), (1.0, 0.8, 10), (0.5, 0.95, 54)],
 )
 def test_units_needed_are_those_of_published_tables(effect, power, units):
-    assert units_needed(effect, 1.0, power=power) == units
-    assert units_needed(-7 * effect, 7.0, power=power) == units
-    assert power_of(units, effect) >= power > power_of(units - 1, effect)
+    assert comparison.units_needed(effect, 1.0, power=power) == units
+    assert comparison.units_needed(-7 * effect, 7.0, power=power) == units
+    assert comparison.power_of(units, effect) >= power > comparison.power_of(units - 1, effect)
 
 
 @pytest.mark.parametrize('units', [3, 5, 8, 22])
 def test_the_smallest_difference_is_shown_as_often_as_it_says(units):
-    difference = smallest_difference(units, 5.0)
+    difference = comparison.smallest_difference(units, 5.0)
     rng = np.random.default_rng(units)
     shown = sum(
         jackknife_interval(rng.normal(difference, 5.0, units)).excludes_zero for _ in range(800)
@@ -38,10 +31,10 @@ def test_the_smallest_difference_is_shown_as_often_as_it_says(units):
 
 
 def test_there_is_no_difference_to_show_without_an_interval():
-    assert math.isnan(smallest_difference(2, 5.0))
-    assert math.isnan(smallest_difference(8, math.nan))
-    assert units_needed(1.0, 0.0) == 3
-    assert units_needed(50.0, 1.0) == 3
+    assert math.isnan(comparison.smallest_difference(2, 5.0))
+    assert math.isnan(comparison.smallest_difference(8, math.nan))
+    assert comparison.units_needed(1.0, 0.0) == 3
+    assert comparison.units_needed(50.0, 1.0) == 3
 
 
 def test_the_spread_between_scenes_is_told_from_that_between_their_paths():
@@ -51,7 +44,7 @@ def test_the_spread_between_scenes_is_told_from_that_between_their_paths():
         for scene, shift in enumerate(rng.normal(0, 3.0, 3000))
         for path in range(2 + 2 * (scene % 2))
     }
-    found = spread_of(changes)
+    found = comparison.spread_of(changes)
     assert (found.units, found.share) == (3000, pytest.approx((1 / 2 + 1 / 4) / 2))
     assert found.inside == pytest.approx(4.0, rel=0.03)
     assert found.total == pytest.approx(math.sqrt(9 + 16 * 0.375), rel=0.03)
@@ -60,13 +53,13 @@ def test_the_spread_between_scenes_is_told_from_that_between_their_paths():
 
 
 def test_one_path_a_scene_says_nothing_about_more_paths():
-    found = spread_of({('a', '1'): 0.1, ('b', '1'): 0.3, ('c', '1'): 0.2})
+    found = comparison.spread_of({('a', '1'): 0.1, ('b', '1'): 0.3, ('c', '1'): 0.2})
     assert found.total == pytest.approx(0.1)
     assert math.isnan(found.with_more_inside(2))
-    assert math.isnan(spread_of({('a', '1'): 0.1}).total)
-    assert spread_of({}) == Spread(0, math.nan)
+    assert math.isnan(comparison.spread_of({('a', '1'): 0.1}).total)
+    assert comparison.spread_of({}) == comparison.Spread(0, math.nan)
 
 
 def test_the_common_spread_is_the_root_of_the_mean_square_of_known_ones():
-    assert root_mean_square([3.0, math.nan, 4.0]) == pytest.approx(math.sqrt(12.5))
-    assert math.isnan(root_mean_square([math.nan]))
+    assert comparison.root_mean_square([3.0, math.nan, 4.0]) == pytest.approx(math.sqrt(12.5))
+    assert math.isnan(comparison.root_mean_square([math.nan]))

@@ -9,23 +9,8 @@ from support.published_data import SEGMENTATION
 
 from osmabench_ros.base.files import claim_folder
 from osmabench_ros.errors import MetricError
-from osmabench_ros.metrics.confusion import (
-    NOTHING,
-    OUTSIDE,
-    ConfusionMatrix,
-    confusion_matrix,
-    read_confusions,
-    write_confusions,
-)
+from osmabench_ros.metrics import confusion, segmentation
 from osmabench_ros.metrics.nearest_neighbours import Neighbours, nearest
-from osmabench_ros.metrics.segmentation import (
-    compat_confusion,
-    hallucinated_points,
-    score_scenes,
-    segmentation_scores,
-    strict_confusion,
-    top_k_accuracy,
-)
 from osmabench_ros.semantics.labels import UNLABELLED
 
 torch, sklearn_metrics = Lazy('torch'), Lazy('sklearn.metrics')
@@ -55,8 +40,8 @@ TABLES = {
 def test_every_published_row_follows_from_its_matrix(name):
     with (SEGMENTATION / f'{name}.csv').open() as file:
         published = {row['scene']: row for row in csv.DictReader(file)}
-    matrices = read_confusions(SEGMENTATION / f'{name}.npz')
-    rows = score_scenes(matrices)
+    matrices = confusion.read_confusions(SEGMENTATION / f'{name}.npz')
+    rows = segmentation.score_scenes(matrices)
     assert {row.scene for row in rows} == set(published)
     for row in rows:
         for metric in ('miou', 'fmiou', 'macc'):
@@ -66,7 +51,7 @@ def test_every_published_row_follows_from_its_matrix(name):
 
 @pytest.mark.parametrize('name', FILES)
 def test_the_papers_tables_sum_scenes_of_replica_cad_and_average_those_of_hm3d(name):
-    rows = score_scenes(read_confusions(SEGMENTATION / f'{name}.npz'))
+    rows = segmentation.score_scenes(confusion.read_confusions(SEGMENTATION / f'{name}.npz'))
     overall, mean = rows[-2:]
     assert (overall.scene, mean.scene) == ('overall', 'overall_mean')
     row = overall if 'replica' in name else mean
@@ -82,10 +67,10 @@ labels = st.lists(st.integers(-1, 6), min_size=1, max_size=80)
 def test_confusion_and_scores_agree_with_scikit_learn(truth, random):
     predicted = [random.randint(-1, 6) for _ in truth]  # type: ignore[attr-defined]
     vocabulary = [1, 2, 3, 4, 5, 6, 0]
-    ours = confusion_matrix(truth, predicted, vocabulary, device='cpu')
+    ours = confusion.confusion_matrix(truth, predicted, vocabulary, device='cpu')
     theirs = sklearn_metrics.confusion_matrix(truth, predicted, labels=[*vocabulary, -1])
     np.testing.assert_array_equal(ours.counts, theirs)
-    scores = segmentation_scores(ours, ignored=())
+    scores = segmentation.segmentation_scores(ours, ignored=())
     classes = [c for c in range(7) if c in truth]
     if not classes:
         assert np.isnan(scores.miou)
@@ -99,16 +84,16 @@ def test_confusion_and_scores_agree_with_scikit_learn(truth, random):
 
 
 def test_labels_outside_every_table_count_as_outside():
-    found = confusion_matrix([1, 70000, -9], [70001, 1, 1], [1], device='cpu')
+    found = confusion.confusion_matrix([1, 70000, -9], [70001, 1, 1], [1], device='cpu')
     assert found.counts.tolist() == [[0, 1], [2, 0]]
 
 
 def test_torch_and_numpy_input_count_alike():
     rng = np.random.default_rng(0)
     truth, predicted = rng.integers(0, 9, (2, 1000)).astype(np.uint16)
-    ours = confusion_matrix(truth, predicted, range(9), device='cpu')
+    ours = confusion.confusion_matrix(truth, predicted, range(9), device='cpu')
     tensors = [torch.from_numpy(item.astype(np.int32)) for item in (truth, predicted)]
-    theirs = confusion_matrix(*tensors, range(9), device='cpu')
+    theirs = confusion.confusion_matrix(*tensors, range(9), device='cpu')
     np.testing.assert_array_equal(ours.counts, theirs.counts)
 
 
@@ -116,7 +101,8 @@ def test_torch_and_numpy_input_count_alike():
 def test_cuda_counts_what_the_cpu_counts():
     truth, predicted = np.random.default_rng(0).integers(0, 99, (2, 100_000))
     cpu, cuda = (
-        confusion_matrix(truth, predicted, range(99), device=name) for name in ('cpu', 'cuda')
+        confusion.confusion_matrix(truth, predicted, range(99), device=name)
+        for name in ('cpu', 'cuda')
     )
     np.testing.assert_array_equal(cpu.counts, cuda.counts)
 
@@ -126,8 +112,8 @@ def test_compat_takes_the_nearest_label_however_far_and_drops_what_has_no_class(
     truth = np.array([3, 3, 0, UNLABELLED])
     predicted = np.array([3, UNLABELLED])
     near = nearest(points, np.array([[0, 0, 0], [50, 0, 0]], np.float32), device='cpu')
-    found = compat_confusion(truth, predicted, near, device='cpu')
-    assert found.labels.tolist() == [3, OUTSIDE]
+    found = segmentation.compat_confusion(truth, predicted, near, device='cpu')
+    assert found.labels.tolist() == [3, confusion.OUTSIDE]
     assert found.counts.tolist() == [[1, 1], [0, 0]]
 
 
@@ -137,7 +123,7 @@ def test_compat_drops_what_scikit_learn_drops(seed):
     rng = np.random.default_rng(seed)
     truth, predicted = rng.choice([0, 3, 4, 9, UNLABELLED], 60), rng.choice([3, 4, 7, -1], 20)
     near = Neighbours(rng.integers(0, 20, 60), np.zeros(60, np.float32))
-    found = compat_confusion(truth, predicted, near, device='cpu')
+    found = segmentation.compat_confusion(truth, predicted, near, device='cpu')
     kept = ~np.isin(truth, [0, UNLABELLED])
     # The classes 7 and -1, which is one that the label set does not have, are not labels.
     pairs = truth[kept], predicted[near.indices][kept]
@@ -149,21 +135,21 @@ def test_compat_drops_what_scikit_learn_drops(seed):
 def test_a_class_outside_the_vocabulary_is_wrong_in_strict_alone():
     near = Neighbours(np.arange(4), np.zeros(4, np.float32))
     truth, predicted = np.array([3, 3, 4, 4]), np.array([3, 7, 4, 4])
-    compat = compat_confusion(truth, predicted, near, device='cpu')
-    strict = strict_confusion(truth, predicted, near, **STRICT)
-    assert segmentation_scores(compat).macc == 1.0
-    assert segmentation_scores(strict).macc == pytest.approx((1 / 2 + 1) / 2)
+    compat = segmentation.compat_confusion(truth, predicted, near, device='cpu')
+    strict = segmentation.strict_confusion(truth, predicted, near, **STRICT)
+    assert segmentation.segmentation_scores(compat).macc == 1.0
+    assert segmentation.segmentation_scores(strict).macc == pytest.approx((1 / 2 + 1) / 2)
 
 
 def test_strict_counts_missing_and_unlabelled_points_as_errors():
     near = Neighbours(np.array([0, 1, 0, 0]), np.array([0.01, 0.01, 0.2, 0.02], np.float32))
     truth = np.array([3, 3, 3, UNLABELLED])
     predicted = np.array([3, UNLABELLED])
-    found = strict_confusion(truth, predicted, near, **STRICT)
-    assert found.labels.tolist() == [3, 4, OUTSIDE, NOTHING]
+    found = segmentation.strict_confusion(truth, predicted, near, **STRICT)
+    assert found.labels.tolist() == [3, 4, confusion.OUTSIDE, confusion.NOTHING]
     assert found.counts[0].tolist() == [1, 0, 1, 1]
     assert found.counts.sum() == 3
-    scores = segmentation_scores(found, ignored=())
+    scores = segmentation.segmentation_scores(found, ignored=())
     assert scores.macc == pytest.approx(1 / 3)
     assert scores.miou == pytest.approx(1 / 3)
 
@@ -171,18 +157,22 @@ def test_strict_counts_missing_and_unlabelled_points_as_errors():
 def test_strict_hallucinations_lower_iou_but_not_accuracy():
     near = Neighbours(np.zeros(10, np.int64), np.zeros(10, np.float32))
     truth, predicted = np.full(10, 3), np.array([3])
-    clean = strict_confusion(truth, predicted, near, **STRICT)
-    dirty = strict_confusion(truth, predicted, near, hallucinated={3: 10, 9: 2}, **STRICT)
-    assert segmentation_scores(clean).miou == 1.0
-    assert segmentation_scores(dirty).miou == 0.5
-    assert segmentation_scores(dirty).macc == 1.0
+    clean = segmentation.strict_confusion(truth, predicted, near, **STRICT)
+    dirty = segmentation.strict_confusion(
+        truth, predicted, near, hallucinated={3: 10, 9: 2}, **STRICT
+    )
+    assert segmentation.segmentation_scores(clean).miou == 1.0
+    assert segmentation.segmentation_scores(dirty).miou == 0.5
+    assert segmentation.segmentation_scores(dirty).macc == 1.0
     assert dirty.counts[-1].tolist() == [10, 0, 2, 0]
 
 
 def test_a_global_vocabulary_punishes_classes_that_do_not_exist():
-    matrix = ConfusionMatrix(np.array([[1, 1, 0], [0, 0, 0], [0, 0, 0]]), np.array([1, 2, -1]))
-    assert segmentation_scores(matrix).miou == 0.5
-    assert segmentation_scores(matrix, punish_false_classes=True).miou == 0.25
+    matrix = confusion.ConfusionMatrix(
+        np.array([[1, 1, 0], [0, 0, 0], [0, 0, 0]]), np.array([1, 2, -1])
+    )
+    assert segmentation.segmentation_scores(matrix).miou == 0.5
+    assert segmentation.segmentation_scores(matrix, punish_false_classes=True).miou == 0.25
 
 
 def test_hallucinated_surface_weighs_as_much_as_true_surface_whatever_its_density():
@@ -191,7 +181,7 @@ def test_hallucinated_surface_weighs_as_much_as_true_surface_whatever_its_densit
     sparse, dense = ((rng.random((n, 3)) * [1, 1, 0]) + [0, 0, 5] for n in (4000, 100_000))
     for points in (sparse, dense):
         labels, mask = np.full(len(points), 7), np.ones(len(points), bool)
-        found = hallucinated_points(points, labels, mask, true, cell_m=0.1)
+        found = segmentation.hallucinated_points(points, labels, mask, true, cell_m=0.1)
         assert found == {7: pytest.approx(10_000, rel=0.02)}
 
 
@@ -201,52 +191,54 @@ def test_top_k_accuracy_agrees_with_scikit_learn():
     ranked = np.argsort(-scores, axis=1)
     for k in (1, 3):
         expected = sklearn_metrics.top_k_accuracy_score(truth, scores, k=k, labels=range(7))
-        assert top_k_accuracy(ranked, truth, k) == (pytest.approx(expected), 200)
-    assert np.isnan(top_k_accuracy(ranked[:1], np.array([UNLABELLED]), 1)[0])
+        assert segmentation.top_k_accuracy(ranked, truth, k) == (pytest.approx(expected), 200)
+    assert np.isnan(segmentation.top_k_accuracy(ranked[:1], np.array([UNLABELLED]), 1)[0])
 
 
 def test_summed_matrices_align_by_label():
-    one = ConfusionMatrix(np.array([[1, 2], [0, 0]]), np.array([5, -1]))
-    two = ConfusionMatrix(np.array([[3, 0], [1, 4]]), np.array([2, 5]))
+    one = confusion.ConfusionMatrix(np.array([[1, 2], [0, 0]]), np.array([5, -1]))
+    two = confusion.ConfusionMatrix(np.array([[3, 0], [1, 4]]), np.array([2, 5]))
     total = one + two
     assert total.labels.tolist() == [2, 5, -1]
     assert total.counts.tolist() == [[3, 0, 0], [1, 5, 2], [0, 0, 0]]
-    special = ConfusionMatrix(np.diag([1, 2, 3]), np.array([4, -1, -2]))
+    special = confusion.ConfusionMatrix(np.diag([1, 2, 3]), np.array([4, -1, -2]))
     assert (special + one).labels.tolist() == [4, 5, -1, -2]
 
 
 def test_matrices_survive_a_file(tmp_path):
     claim_folder(tmp_path)  # type: ignore[arg-type]
     path = tmp_path / 'matrices.npz'  # type: ignore[operator]
-    matrix = ConfusionMatrix(np.array([[1, 2], [0, 0]]), np.array([5, -1]))
-    write_confusions({'a': matrix, 'b': matrix}, path)
+    matrix = confusion.ConfusionMatrix(np.array([[1, 2], [0, 0]]), np.array([5, -1]))
+    confusion.write_confusions({'a': matrix, 'b': matrix}, path)
     first = path.read_bytes()
-    again = read_confusions(path)
+    again = confusion.read_confusions(path)
     assert list(again) == ['a', 'b']
     np.testing.assert_array_equal(again['b'].counts, matrix.counts)
-    write_confusions({'a': matrix, 'b': matrix}, path)
+    confusion.write_confusions({'a': matrix, 'b': matrix}, path)
     assert path.read_bytes() == first
 
 
 def test_malformed_input_is_refused(tmp_path):
     with pytest.raises(MetricError, match=r'\(3,\), predicted ones \(2,\)'):
-        confusion_matrix([1, 1, 1], [1, 1], [1], device='cpu')
+        confusion.confusion_matrix([1, 1, 1], [1, 1], [1], device='cpu')
     with pytest.raises(MetricError, match='does not fit 3 labels'):
-        ConfusionMatrix(np.zeros((2, 2), int), np.arange(3))
+        confusion.ConfusionMatrix(np.zeros((2, 2), int), np.arange(3))
     with pytest.raises(MetricError, match='not negative'):
-        ConfusionMatrix(np.full((1, 1), -1), np.arange(1))
+        confusion.ConfusionMatrix(np.full((1, 1), -1), np.arange(1))
     with pytest.raises(MetricError, match='more than once'):
-        ConfusionMatrix(np.zeros((2, 2), int), np.array([1, 1]))
+        confusion.ConfusionMatrix(np.zeros((2, 2), int), np.array([1, 1]))
     with pytest.raises(MetricError, match='no confusion matrices'):
-        score_scenes({})
+        segmentation.score_scenes({})
     path = tmp_path / 'x.npz'  # type: ignore[operator]
     path.write_bytes(b'no archive')
     with pytest.raises(MetricError, match=r'x\.npz cannot be read as \.npz'):
-        read_confusions(path)
+        confusion.read_confusions(path)
     with pytest.raises(MetricError, match=r'y\.npz does not exist'):
-        read_confusions(tmp_path / 'y.npz')  # type: ignore[operator]
+        confusion.read_confusions(tmp_path / 'y.npz')  # type: ignore[operator]
     near = Neighbours(np.zeros(2, np.int64), np.zeros(2, np.float32))
     with pytest.raises(MetricError, match='nearest neighbours'):
-        compat_confusion(np.zeros(3, np.int64), np.zeros(2, np.int64), near, device='cpu')
+        segmentation.compat_confusion(
+            np.zeros(3, np.int64), np.zeros(2, np.int64), near, device='cpu'
+        )
     with pytest.raises(MetricError, match='does not fit 3 true labels'):
-        top_k_accuracy(np.zeros((2, 2)), np.zeros(3), 1)
+        segmentation.top_k_accuracy(np.zeros((2, 2)), np.zeros(3), 1)

@@ -31,16 +31,9 @@ from osmabench_ros.nodes.map_viewer_node import MapViewerNode
 from osmabench_ros.nodes.mapper_node import MapperNode
 from osmabench_ros.nodes.simulator_bridge_node import SimulatorBridgeNode
 from osmabench_ros.ros.matched_client import LifecycleClient, MatchedClient
+from osmabench_ros.ros.node import settings
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.participants import DeclaredParticipant
-from osmabench_ros.ros.node.settings import (
-    BridgeSettings,
-    EvaluatorSettings,
-    MapAdapterSettings,
-    MapperSettings,
-    MapRecorderSettings,
-    MapViewerSettings,
-)
 from osmabench_ros.sequences.bags.playback import PlaybackSettings
 from osmabench_ros.sequences.bags.recording_report import RecordingSettings
 
@@ -85,14 +78,16 @@ def bag_recorder(folder):
 def evaluator(folder):
     truth = {'ground_truth_directory': folder / 'truth'}
     plans = [
-        EvaluatorSettings(output_directory=folder / str(last), exit_when_done=last, **truth)
+        settings.EvaluatorSettings(
+            output_directory=folder / str(last), exit_when_done=last, **truth
+        )
         for last in (True, False)
     ]
     return Case(EvaluatorNode, plans, lambda node, _: node.owes_result(), (True, False))
 
 
 def map_adapter(_folder):
-    plans = [MapAdapterSettings(map_topic=topic) for topic in OF_STACK]
+    plans = [settings.MapAdapterSettings(map_topic=topic) for topic in OF_STACK]
 
     def heard(_, stage):
         return [topic for topic in OF_STACK if stage.peer.count_subscribers(topic)]
@@ -102,7 +97,7 @@ def map_adapter(_folder):
 
 def map_recorder(folder):
     plans = [
-        MapRecorderSettings(map_directory=folder / str(n), frames_directory=frames)
+        settings.MapRecorderSettings(map_directory=folder / str(n), frames_directory=frames)
         for n, frames in enumerate((None, folder / 'frames'))
     ]
     return Case(
@@ -111,12 +106,12 @@ def map_recorder(folder):
 
 
 def map_viewer(_folder):
-    plans = [MapViewerSettings(max_points=count) for count in (1, 2)]
+    plans = [settings.MapViewerSettings(max_points=count) for count in (1, 2)]
     return Case(MapViewerNode, plans, lambda node, _: node.settings.max_points, (1, 2))
 
 
 def mapper(_folder):
-    plans = [MapperSettings(mapper=name) for name in ('oracle', 'tsdf')]
+    plans = [settings.MapperSettings(mapper=name) for name in ('oracle', 'tsdf')]
     return Case(
         MapperNode, plans, lambda node, _: topics.SEMANTIC in topics_of(node), (True, False)
     )
@@ -125,7 +120,9 @@ def mapper(_folder):
 def simulator_bridge(folder):
     waiting = (DeclaredParticipant(name='nobody', acks=True),)
     plans = [
-        BridgeSettings(sequence=write_sequence(folder / str(n), FRAMES[:n]), participants=waiting)
+        settings.BridgeSettings(
+            sequence=write_sequence(folder / str(n), FRAMES[:n]), participants=waiting
+        )
         for n in (4, 2)
     ]
     return Case(
@@ -198,7 +195,7 @@ def test_a_node_is_configured_again_with_another_plan(case, ros, tmp_path):
 
 def test_a_plan_that_is_wrong_is_refused_and_the_last_one_stays(ros, tmp_path):
     good, bad = tmp_path / 'good.json', tmp_path / 'bad.json'
-    good.write_text(MapperSettings(mapper='tsdf', seed=4).model_dump_json())
+    good.write_text(settings.MapperSettings(mapper='tsdf', seed=4).model_dump_json())
     bad.write_text('{"mappr": "tsdf"}')
     stage = Stage(MapperNode)
     try:
@@ -208,7 +205,7 @@ def test_a_plan_that_is_wrong_is_refused_and_the_last_one_stays(ros, tmp_path):
         assert 'missing.json' in manager.set('plan_file', str(tmp_path / 'missing.json'))
         assert 'plan_file alone may be set' in manager.set('seed', 5)
         manager.change(CONFIGURE)
-        assert stage.node.settings == MapperSettings(mapper='tsdf', seed=4)
+        assert stage.node.settings == settings.MapperSettings(mapper='tsdf', seed=4)
         assert stage.node.get_parameter('seed').value == 4
         assert stage.node.get_parameter('mapper').value == 'tsdf'
         assert 'it is inactive' in manager.set('plan_file', str(good))

@@ -9,13 +9,7 @@ import pytest
 import vl_convert
 from support.world.matrix import HOSTILE
 
-from osmabench_ros.reports.charts.matrix_charts import (
-    compute_changes,
-    draw_change_chart,
-    draw_class_chart,
-    draw_condition_chart,
-    draw_question_chart,
-)
+from osmabench_ros.reports.charts import matrix_charts
 from osmabench_ros.reports.charts.vega import (
     assign_method_colors,
     use_light_colors,
@@ -32,10 +26,10 @@ def no_interval(before, after):
 
 def all_charts(runs):
     return [
-        draw_condition_chart(runs),
-        draw_change_chart(runs, no_interval),
-        draw_class_chart(runs),
-        draw_question_chart(runs),
+        matrix_charts.draw_condition_chart(runs),
+        matrix_charts.draw_change_chart(runs, no_interval),
+        matrix_charts.draw_class_chart(runs),
+        matrix_charts.draw_question_chart(runs),
     ]
 
 
@@ -78,7 +72,7 @@ def test_names_are_text_even_if_they_look_like_markup_or_expressions(runs):
     name = f'{HOSTILE} ${{1+1}} datum.value'
     identity = replace(runs[0].plan.identity, mapper=name)
     run = Run(replace(runs[0].plan, identity=identity), runs[0].report)
-    svg = drawn(draw_condition_chart([run]))
+    svg = drawn(matrix_charts.draw_condition_chart([run]))
     ElementTree.fromstring(svg)
     assert '<img' not in svg
     assert '${1+1} datum.value' in svg
@@ -89,7 +83,7 @@ def test_nothing_gives_nothing():
 
 
 def test_there_is_no_change_without_a_second_condition(runs):
-    assert draw_change_chart(runs[:2], no_interval) is None
+    assert matrix_charts.draw_change_chart(runs[:2], no_interval) is None
 
 
 def test_a_bar_holds_run_value_and_interval(runs):
@@ -97,7 +91,7 @@ def test_a_bar_holds_run_value_and_interval(runs):
         record = run.records[VQA]
         [bar] = [
             row
-            for row in rows_of(draw_condition_chart(runs))
+            for row in rows_of(matrix_charts.draw_condition_chart(runs))
             if row.get('run') == f'{run.mapper} · {run.condition}' and row['headline'] == 'VQA'
         ]
         shown = [bar['value'], bar['low'], bar['high']]
@@ -107,7 +101,9 @@ def test_a_bar_holds_run_value_and_interval(runs):
 
 def test_a_change_is_the_difference_to_the_baseline_of_the_same_mapper(runs):
     before, after = runs[1], runs[3]
-    found = compute_changes(runs, lambda a, b: (-0.05, 0.05)).set_index(['headline', 'mapper'])
+    found = matrix_charts.compute_changes(runs, lambda a, b: (-0.05, 0.05)).set_index(
+        ['headline', 'mapper']
+    )
     assert set(found['condition']) == {'camera'}
     change = found.loc['VQA', 'noisy_oracle']
     assert change['value'] == pytest.approx(after.records[VQA].value - before.records[VQA].value)
@@ -155,7 +151,7 @@ def test_a_chart_is_as_high_as_its_runs_need(runs):
             for run in runs[:2]
             for i in range(count)
         ]
-        svg = ElementTree.fromstring(drawn(draw_condition_chart(many)))
+        svg = ElementTree.fromstring(drawn(matrix_charts.draw_condition_chart(many)))
         heights.append(float(svg.get('height')))
     assert heights[1] - heights[0] == pytest.approx(14 * 19, abs=2)
 

@@ -3,36 +3,28 @@ from dataclasses import replace
 
 import pytest
 
-from osmabench_ros.reports.tidy import (
-    Run,
-    compute_means,
-    find_baseline_condition,
-    join_runs,
-    read_headlines,
-    select_headline_scores,
-    select_map_headlines,
-)
+from osmabench_ros.reports import tidy
 from osmabench_ros.runs.identity import SceneKey
 
-MACC = read_headlines()[0]
-VQA = next(item for item in read_headlines() if item.title == 'VQA')
+MACC = tidy.read_headlines()[0]
+VQA = next(item for item in tidy.read_headlines() if item.title == 'VQA')
 
 
 def vqa_of(runs, mapper):
     """Return the mean accuracy of a mapper under the baseline condition."""
-    found = compute_means(select_headline_scores(runs, [VQA]), ['mapper', 'condition'])
+    found = tidy.compute_means(tidy.select_headline_scores(runs, [VQA]), ['mapper', 'condition'])
     return found.set_index(['mapper', 'condition']).loc[mapper, 'baseline']
 
 
 def test_runs_follow_the_plans_whatever_the_order_of_the_reports(matrix):
-    runs = join_runs(matrix.plans, matrix.report.runs[::-1])
+    runs = tidy.join_runs(matrix.plans, matrix.report.runs[::-1])
     assert [run.report.run_id for run in runs] == [p.identity.run_id for p in matrix.plans]
-    assert join_runs(matrix.plans, matrix.report.runs[:2])[-1].mapper == 'noisy_oracle'
+    assert tidy.join_runs(matrix.plans, matrix.report.runs[:2])[-1].mapper == 'noisy_oracle'
 
 
 def test_the_first_condition_is_the_baseline_where_none_is_called_so(runs):
-    assert find_baseline_condition(runs) == 'baseline'
-    assert find_baseline_condition(runs[3:]) == 'camera'
+    assert tidy.find_baseline_condition(runs) == 'baseline'
+    assert tidy.find_baseline_condition(runs[3:]) == 'camera'
 
 
 def test_a_single_run_keeps_its_interval_and_several_are_averaged(runs):
@@ -51,11 +43,11 @@ def moved(run, scene, value=0.6, **seeds):
         for record in run.report.metrics
     )
     report = run.report.model_copy(update={'run_id': identity.run_id, 'metrics': metrics})
-    return Run(replace(run.plan, identity=identity), report)
+    return tidy.Run(replace(run.plan, identity=identity), report)
 
 
 def test_paths_and_repetitions_count_within_their_scene(matrix):
-    first = join_runs(matrix.plans, matrix.report.runs)[0]
+    first = tidy.join_runs(matrix.plans, matrix.report.runs)[0]
     runs = [
         moved(first, 'hall', 0.2, path=1, method=1), moved(first, 'hall', 0.4, path=1, method=2),
         moved(first, 'hall', 0.7, path=2, method=1), moved(first, 'shed', 0.9, path=1, method=1),
@@ -70,5 +62,5 @@ def test_paths_and_repetitions_count_within_their_scene(matrix):
 
 
 def test_columns_without_any_record_are_left_out(runs):
-    assert MACC in select_map_headlines([run.report.metrics for run in runs])
-    assert select_map_headlines([run.report.metrics for run in runs if run.failed]) == []
+    assert MACC in tidy.select_map_headlines([run.report.metrics for run in runs])
+    assert tidy.select_map_headlines([run.report.metrics for run in runs if run.failed]) == []

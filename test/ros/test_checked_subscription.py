@@ -16,13 +16,7 @@ from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.errors import ContractError
-from osmabench_ros.ros.qos import (
-    MAX_BYTES,
-    MAX_MESSAGE_BYTES,
-    create_checked_subscription,
-    deserialize_checked,
-    latched_profile,
-)
+from osmabench_ros.ros import qos
 
 WHOLE = serialize_message(LabelInfo(name='true'))
 LIE = WHOLE[:-4] + struct.pack('<I', 2**31) + bytes(900_000)
@@ -32,20 +26,20 @@ LIE = WHOLE[:-4] + struct.pack('<I', 2**31) + bytes(900_000)
 @pytest.mark.parametrize(
     ('kind', 'limit'),
     [
-        (RunInfo, MAX_BYTES[RunInfo]),
-        (SemanticMap, MAX_BYTES[SemanticMap]),
-        (Image, MAX_MESSAGE_BYTES),
+        (RunInfo, qos.MAX_BYTES[RunInfo]),
+        (SemanticMap, qos.MAX_BYTES[SemanticMap]),
+        (Image, qos.MAX_MESSAGE_BYTES),
     ],
 )
 def test_a_message_larger_than_its_type_needs_is_refused(kind, limit):
     with pytest.raises(ContractError, match=f'topic "t": a message of .* bytes exceeds {limit}'):
-        deserialize_checked(bytes(limit + 1), kind, 't')
+        qos.deserialize_checked(bytes(limit + 1), kind, 't')
 
 
 @pytest.mark.parametrize('data', [b'', WHOLE[:3], WHOLE[:9], WHOLE[:-4], LIE])
 def test_a_message_that_is_cut_off_or_lies_is_refused(data):
     with pytest.raises(ContractError, match=f'topic "t": {len(data)} bytes are not a LabelInfo'):
-        deserialize_checked(data, LabelInfo, 't')
+        qos.deserialize_checked(data, LabelInfo, 't')
 
 
 class Careful(Node):
@@ -55,8 +49,8 @@ class Careful(Node):
         super().__init__('careful', context=context)
         self.received: list[LabelInfo] = []
         self.refused: list[str] = []
-        create_checked_subscription(
-            self, LabelInfo, topics.LABEL_INFO, self.received.append, latched_profile()
+        qos.create_checked_subscription(
+            self, LabelInfo, topics.LABEL_INFO, self.received.append, qos.latched_profile()
         )
 
     def guarded(self, callback):
@@ -71,7 +65,7 @@ class Careful(Node):
 
 def test_a_lie_is_refused_by_name_and_the_next_message_is_taken(ros_context):
     node, liar = Careful(ros_context), Node('liar', context=ros_context)
-    publisher = liar.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
+    publisher = liar.create_publisher(LabelInfo, topics.LABEL_INFO, qos.latched_profile())
     executor = SingleThreadedExecutor(context=ros_context)
     executor.add_node(node)
 

@@ -13,13 +13,7 @@ from sensor_msgs.msg import Image
 from osmabench_ros.base.images import PIXEL_TYPES, color_of, instances_of
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.frame import Intrinsics
-from osmabench_ros.ros.messages.images import (
-    camera_info_message,
-    depth_from_message,
-    image_from_message,
-    image_to_message,
-    intrinsics_from_message,
-)
+from osmabench_ros.ros.messages import images
 from osmabench_ros.sequences.bag_messages import make_codec
 
 
@@ -28,15 +22,15 @@ def test_images_survive_the_message(encoding):
     dtype, channels = PIXEL_TYPES[encoding]
     shape = (5, 7, channels) if channels > 1 else (5, 7)
     image = np.random.default_rng(0).integers(0, 255, shape).astype(dtype)
-    message = image_to_message(image, encoding, Time(sec=3), 'camera')
-    again = image_from_message(message, 'topic')
+    message = images.image_to_message(image, encoding, Time(sec=3), 'camera')
+    again = images.image_from_message(message, 'topic')
     np.testing.assert_array_equal(again, image)
     assert again.dtype == dtype
     assert message.step * message.height == len(message.data)
 
 
 def test_rows_may_be_padded_and_bgr_is_turned():
-    message = image_to_message(np.zeros((2, 2, 3), np.uint8), 'rgb8', Time(), '')
+    message = images.image_to_message(np.zeros((2, 2, 3), np.uint8), 'rgb8', Time(), '')
     message.encoding, message.step = 'bgr8', 8
     message.data = bytes([1, 2, 3, 4, 5, 6, 0, 0] * 2)
     np.testing.assert_array_equal(color_of(message)[0], [[3, 2, 1], [6, 5, 4]])
@@ -65,7 +59,7 @@ def test_every_camera_of_a_bag_is_one_live_and_its_pixels_are_rgb(encoding, kind
         message = types['sensor_msgs/msg/Image'](
             **values, header=header, is_bigendian=0, data=data
         )
-    color = image_from_message(message, 't', color_of)
+    color = images.image_from_message(message, 't', color_of)
     expected = [5, 5, 5] if encoding == 'mono8' else [3, 2, 1]
     np.testing.assert_array_equal(color, np.broadcast_to(np.uint8(expected), (2, 3, 3)))
 
@@ -84,47 +78,47 @@ def test_a_read_only_image_at_an_odd_address_becomes_one_that_can_be_used():
 
 
 def test_depth_is_no_colour():
-    message = image_to_message(np.zeros((4, 4), np.float32), '32FC1', Time(), '')
+    message = images.image_to_message(np.zeros((4, 4), np.float32), '32FC1', Time(), '')
     expected = '"camera/x": encoding "32FC1" is not supported; publish rgb8, bgr8'
     with pytest.raises(ContractError, match=expected):
-        image_from_message(message, 'camera/x', color_of)
+        images.image_from_message(message, 'camera/x', color_of)
 
 
 def test_millimetres_become_metres_and_zero_becomes_invalid():
-    message = image_to_message(np.array([[0, 1500]], np.uint16), '16UC1', Time(), '')
-    depth = depth_from_message(message, 't')
+    message = images.image_to_message(np.array([[0, 1500]], np.uint16), '16UC1', Time(), '')
+    depth = images.depth_from_message(message, 't')
     assert np.isnan(depth[0, 0])
     assert depth[0, 1] == pytest.approx(1.5)
 
 
 def test_a_short_image_is_refused_by_name():
-    message = image_to_message(np.zeros((4, 4), np.uint16), '16UC1', Time(), '')
+    message = images.image_to_message(np.zeros((4, 4), np.uint16), '16UC1', Time(), '')
     message.height = 5
     with pytest.raises(ContractError, match='"camera/x".*4 x 5'):
-        image_from_message(message, 'camera/x')
+        images.image_from_message(message, 'camera/x')
 
 
 def test_an_unknown_encoding_is_refused():
-    message = image_to_message(np.zeros((4, 4), np.uint16), '16UC1', Time(), '')
+    message = images.image_to_message(np.zeros((4, 4), np.uint16), '16UC1', Time(), '')
     message.encoding = 'yuv422'
     with pytest.raises(ContractError, match='yuv422'):
-        image_from_message(message, 't')
+        images.image_from_message(message, 't')
 
 
 def test_camera_info_is_filled_and_comes_back():
     intrinsics = Intrinsics(640, 480, 500.0, 510.0, 319.5, 239.5)
-    message = camera_info_message(intrinsics, Time(), 'camera')
+    message = images.camera_info_message(intrinsics, Time(), 'camera')
     assert list(message.p)[:3] == [500.0, 0.0, 319.5]
     assert list(message.d) == [0.0] * 5
     assert message.distortion_model == 'plumb_bob'
-    assert intrinsics_from_message(message, 't') == intrinsics
+    assert images.intrinsics_from_message(message, 't') == intrinsics
 
 
 def test_distorted_cameras_are_refused():
-    message = camera_info_message(Intrinsics(8, 8, 5.0, 5.0, 3.5, 3.5), Time(), '')
+    message = images.camera_info_message(Intrinsics(8, 8, 5.0, 5.0, 3.5, 3.5), Time(), '')
     message.d = [0.1, 0.0, 0.0, 0.0, 0.0]
     with pytest.raises(ContractError, match='rectified'):
-        intrinsics_from_message(message, 't')
+        images.intrinsics_from_message(message, 't')
 
 
 @pytest.mark.parametrize(
@@ -132,9 +126,9 @@ def test_distorted_cameras_are_refused():
     [(0, 0, 0), (0, 2**32 - 1, 2**32 - 1), (4, 0, 0), (2**32 - 1, 2**31, 8), (4, 2**32 - 1, 8)],
 )
 def test_an_empty_or_impossible_size_is_refused(height, width, step):
-    message = image_to_message(np.zeros((4, 4), np.uint16), '16UC1', Time(), '')
+    message = images.image_to_message(np.zeros((4, 4), np.uint16), '16UC1', Time(), '')
     message.height, message.width, message.step = height, width, step
     if height == 0:
         message.data = b''
     with pytest.raises(ContractError, match='do not make'):
-        image_from_message(message, 't')
+        images.image_from_message(message, 't')

@@ -11,14 +11,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
-from osmabench_ros.sequences.ground_truth import (
-    GroundTruth,
-    VisibleColors,
-    fuse_cloud,
-    read_ground_truth,
-    seen_instances,
-    write_ground_truth,
-)
+from osmabench_ros.sequences import ground_truth
 
 CAMERA = Intrinsics.from_hfov(8, 6, 1.5)
 
@@ -39,13 +32,15 @@ def truth():
     poses = (Pose.identity(), Pose.from_yaw(0.5, (1, 2, 3)))
     labels = LabelSet.from_names('test', ['chair', 'table'])
     clouds = cloud(20, normals=True), cloud(7, normals=True)
-    return GroundTruth('apartment', 's1', labels, graph, *clouds, poses, CAMERA, (1, 3))
+    return ground_truth.GroundTruth(
+        'apartment', 's1', labels, graph, *clouds, poses, CAMERA, (1, 3)
+    )
 
 
 def test_ground_truth_survives_a_folder(truth, tmp_path):
     truth = replace(truth, fused=cloud(11, normals=False))
-    write_ground_truth(truth, tmp_path / 'gt')
-    again = read_ground_truth(tmp_path / 'gt')
+    ground_truth.write_ground_truth(truth, tmp_path / 'gt')
+    again = ground_truth.read_ground_truth(tmp_path / 'gt')
     assert again.fused is not None
     assert again.fused.normals is None
     for one, other in ((again.surface, truth.surface), (again.unseen, truth.unseen)):
@@ -61,24 +56,24 @@ def test_ground_truth_survives_a_folder(truth, tmp_path):
 
 def test_equal_ground_truth_gives_equal_bytes(truth, tmp_path):
     for name in 'ab':
-        write_ground_truth(truth, tmp_path / name)
+        ground_truth.write_ground_truth(truth, tmp_path / name)
     assert sha256_of(tmp_path / 'a') == sha256_of(tmp_path / 'b')
 
 
 def test_damaged_folders_are_named(truth, tmp_path):
     with pytest.raises(SequenceError, match='nowhere'):
-        read_ground_truth(tmp_path / 'nowhere')
-    write_ground_truth(truth, tmp_path / 'gt')
+        ground_truth.read_ground_truth(tmp_path / 'nowhere')
+    ground_truth.write_ground_truth(truth, tmp_path / 'gt')
     (tmp_path / 'gt' / 'unseen_points.npy').unlink()
     with pytest.raises(SequenceError, match=r'unseen_points\.npy'):
-        read_ground_truth(tmp_path / 'gt')
+        ground_truth.read_ground_truth(tmp_path / 'gt')
     (tmp_path / 'gt' / 'ground_truth.json').write_text('{"format": "other"}')
     with pytest.raises(SequenceError, match="format: Input should be .*it is 'other'"):
-        read_ground_truth(tmp_path / 'gt')
+        ground_truth.read_ground_truth(tmp_path / 'gt')
 
 
 def test_seen_instances_need_enough_points():
-    assert seen_instances(np.array([0, 0, 0, 5, 5, 5, 2, 2]), 3) == (5,)
+    assert ground_truth.seen_instances(np.array([0, 0, 0, 5, 5, 5, 2, 2]), 3) == (5,)
 
 
 def frame(index, depth=2.0):
@@ -90,15 +85,15 @@ def frame(index, depth=2.0):
 
 
 def test_fused_cloud_takes_every_fifth_frame_and_tenth_point():
-    found = fuse_cloud(frame(index) for index in range(11))
+    found = ground_truth.fuse_cloud(frame(index) for index in range(11))
     valid = (CAMERA.height - 1) * CAMERA.width
     assert len(found) == 3 * -(-valid // 10)
     np.testing.assert_allclose(found.points[:, 2], 2.0)
     assert set(found.labels) == {UNLABELLED}
     assert set(found.instances) == {7}
-    assert len(fuse_cloud([frame(0, depth=10.0)])) == 0  # saturated
+    assert len(ground_truth.fuse_cloud([frame(0, depth=10.0)])) == 0  # saturated
     with pytest.raises(SequenceError, match='frame 0 has no semantic image'):
-        fuse_cloud([replace(frame(0), semantic=None)])
+        ground_truth.fuse_cloud([replace(frame(0), semantic=None)])
 
 
 def test_an_object_has_the_colour_of_the_part_that_is_seen():
@@ -107,10 +102,10 @@ def test_an_object_has_the_colour_of_the_part_that_is_seen():
     for item in frames:
         item.color[item.instance == 8] = (23, 23, 26)
         item.color[(item.instance == 8) & (np.arange(160) % 16 == 0)] = (237, 237, 232)
-    colors = VisibleColors()
+    colors = ground_truth.VisibleColors()
     assert list(colors.watching(frames)) == frames
     names = colors.names()
     assert (names[8], names[6], 0 in names) == ('black', 'brown', False)
-    colors = VisibleColors()
+    colors = ground_truth.VisibleColors()
     list(colors.watching([replace(frames[0], instance=None)]))
     assert colors.names() == {}

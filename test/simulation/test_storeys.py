@@ -12,14 +12,8 @@ from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.simulation import robot_path
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
-from osmabench_ros.simulation.robot_path import (
-    CameraMount,
-    Motion,
-    RobotPath,
-    plan_path,
-    sample_trajectory,
-)
 from osmabench_ros.simulation.strategies import Lookouts
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
@@ -47,7 +41,9 @@ def without(house, *names):
 
 
 def eyes(path):
-    frames = sample_trajectory(path, Motion(), 20.0, CameraMount(height_m=EYE_M)).frames
+    frames = robot_path.sample_trajectory(
+        path, robot_path.Motion(), 20.0, robot_path.CameraMount(height_m=EYE_M)
+    ).frames
     return np.array([frame.camera_pose.translation for frame in frames])
 
 
@@ -68,7 +64,7 @@ def off_m(points, above_m):
 
 def test_the_camera_keeps_its_height_above_the_ground_on_floors_and_ramp(navigation):
     goals = [(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M), (0.6, 5.4, 0.0), (3.0, 3.0, STOREY_M)]
-    path = plan_path(navigation, goals=3, seed=0, goal_points=goals)
+    path = robot_path.plan_path(navigation, goals=3, seed=0, goal_points=goals)
     seen = eyes(path)
     assert off_m(seen, EYE_M).max() < 0.01
     heights = seen[:, 2] - EYE_M
@@ -83,10 +79,10 @@ def test_the_camera_keeps_its_height_above_the_ground_on_floors_and_ramp(navigat
 
 def test_speed_is_along_the_slope(navigation):
     points = [(2.0, 5.4), (8.0, 5.4, STOREY_M * 7 / 8)]
-    path = plan_path(navigation, goals=1, seed=0, goal_points=points)
+    path = robot_path.plan_path(navigation, goals=1, seed=0, goal_points=points)
     slope = np.hypot(6.0, 6.0 * STOREY_M / 8.0)
     assert path.length_m == pytest.approx(slope, abs=0.01)
-    assert path.times_s(Motion())[-1] == pytest.approx(slope / 0.75, abs=0.02)
+    assert path.times_s(robot_path.Motion())[-1] == pytest.approx(slope / 0.75, abs=0.02)
     steps = np.linalg.norm(np.diff(eyes(path), axis=0), axis=1)
     np.testing.assert_allclose(steps[:-1], 0.75 / 20, atol=1e-6)
 
@@ -115,7 +111,7 @@ def test_goals_lie_on_both_floors_or_on_the_one_of_storey(house):
         assert set(np.rint(points[:, 2] / STOREY_M).astype(int)) == expected
         assert off_m(points, 0.0).max() < 0.01
         assert found.storeys_m == pytest.approx((0.0, STOREY_M), abs=0.01)
-        path = plan_path(found, goals=4, seed=1)
+        path = robot_path.plan_path(found, goals=4, seed=1)
         assert (path.heights_m is None) == (storey is not None)
     assert found.floor_height_m == pytest.approx(STOREY_M, abs=0.01)
     with pytest.raises(SimulationError, match=r'no storey 2; it has 0 at 0\.00 m, 1 at 2\.80 m'):
@@ -161,7 +157,7 @@ def stair_house(count):
 def test_stairs_are_climbed_step_by_step_if_their_steps_are_low_enough():
     found = grid_of(stair_house(16))
     goals = [(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M)]
-    seen = eyes(plan_path(found, goals=1, seed=0, goal_points=goals))
+    seen = eyes(robot_path.plan_path(found, goals=1, seed=0, goal_points=goals))
     treads = np.rint((seen[:, 2] - EYE_M) / (STOREY_M / 16))
     level = np.abs(seen[:, 2] - EYE_M - treads * STOREY_M / 16) < 0.01
     # On the way the camera is over one step after the other, and between two for an instant.
@@ -184,19 +180,19 @@ def test_stairs_have_no_holes_where_a_cell_has_only_points_of_risers():
 
 def test_a_climbing_path_is_cut_and_read_again(navigation, tmp_path):
     points = [(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M)]
-    path = plan_path(navigation, goals=1, seed=0, goal_points=points)
-    half = path.crop(path.times_s(Motion())[-1] / 2, Motion())
+    path = robot_path.plan_path(navigation, goals=1, seed=0, goal_points=points)
+    half = path.crop(path.times_s(robot_path.Motion())[-1] / 2, robot_path.Motion())
     assert off_m(eyes(half), EYE_M).max() < 0.01
     np.testing.assert_allclose(eyes(half), eyes(path)[: len(eyes(half))], atol=1e-9)
     file = tmp_path / 'path.json'
     file.write_text(json.dumps(half.to_json()))
-    again = RobotPath.read(file)
+    again = robot_path.RobotPath.read(file)
     np.testing.assert_array_equal(again.heights_m, half.heights_m)
     data = half.to_json()
     assert data['format'] == 'osmabench.path/2'
     file.write_text(json.dumps({**data, 'heights_m': data['heights_m'][1:]}))
     with pytest.raises(SimulationError, match='heights_m of shape'):
-        RobotPath.read(file)
+        robot_path.RobotPath.read(file)
 
 
 def test_surface_of_both_floors_is_visible_from_where_the_robot_gets_to(house, navigation):

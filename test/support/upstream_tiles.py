@@ -4,13 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from osmabench_ros.maps.semantic_map import (
-    DenseMap,
-    FeatureSpace,
-    MapHeader,
-    Provenance,
-    SemanticMap,
-)
+from osmabench_ros.maps import semantic_map
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 
@@ -42,13 +36,15 @@ def true_surface():
 def map_with_errors():
     """Return noisy points, a seventh of them missing, in masks that spill over."""
     instances = _INPUTS['instances']
-    space = FeatureSpace('clip', _INPUTS['feature_vectors'], 'ViT-H-14')
+    space = semantic_map.FeatureSpace('clip', _INPUTS['feature_vectors'], 'ViT-H-14')
     nodes = tuple(
         SceneNode(row + 1, feature_row=row, feature_space='clip')
         for row in range(len(space.vectors))
     )
-    dense = DenseMap(
+    dense = semantic_map.DenseMap(
         _INPUTS['points'], instances=instances, feature_rows=instances - 1, feature_space='clip'
     )
-    header = MapHeader(Provenance('test'))
-    return SemanticMap(header, SceneGraph(nodes), dense, feature_spaces={'clip': space})
+    header = semantic_map.MapHeader(semantic_map.Provenance('test'))
+    return semantic_map.SemanticMap(
+        header, SceneGraph(nodes), dense, feature_spaces={'clip': space}
+    )

@@ -8,13 +8,7 @@ from support.world.graphs import as_map, large_graph, living_room, seen, vocabul
 
 from osmabench_ros.base.progress import silent
 from osmabench_ros.semantics.scene_graph import SceneGraph
-from osmabench_ros.vqa.answering.baselines import (
-    constant,
-    ground_truth_map,
-    most_frequent,
-    question_only,
-    with_random_labels,
-)
+from osmabench_ros.vqa.answering import baselines
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.evaluation import (
     QuestionedMap,
@@ -53,7 +47,7 @@ def result():
     return evaluate_questions(
         QuestionedMap(
             as_map(GRAPH),
-            {'ceiling_ground_truth': ground_truth_map(GRAPH, seen(GRAPH))},
+            {'ceiling_ground_truth': baselines.ground_truth_map(GRAPH, seen(GRAPH))},
         ),
         QUESTIONS,
         RuleAnswerer(),
@@ -127,7 +121,7 @@ def test_no_category_is_given_away_by_its_wording():
         graph = large_graph(60, 30, seed=seed)
         scenes += generate_questions(graph, seen(graph), scene=f's{seed}', seed=seed)
     binary = [q for q in scenes if q.answer_type is AnswerType.YES_NO]
-    guesses = {a.question_id: a.value for a in question_only(binary)}
+    guesses = {a.question_id: a.value for a in baselines.question_only(binary)}
     for category in sorted({q.category for q in binary}):
         own = [q for q in binary if q.category == category]
         share = sum(guesses[q.id] == q.answer for q in own) / len(own)
@@ -178,7 +172,7 @@ class Silent:
 
 
 def test_a_lost_verdict_stays_in_the_denominator():
-    verdicts = judge_all(QUESTIONS, constant(QUESTIONS, 'yes'), Silent())
+    verdicts = judge_all(QUESTIONS, baselines.constant(QUESTIONS, 'yes'), Silent())
     assert len(verdicts) == len(QUESTIONS)
     assert not any(v.correct or v.answered for v in verdicts)
 
@@ -203,18 +197,18 @@ def test_the_question_only_baseline_finds_what_the_wording_gives_away():
         for c in (('red', 'blue')[i % 2],)
     ]
     right = {q.id: q.answer for q in telling}
-    answers = question_only(telling)
+    answers = baselines.question_only(telling)
     assert sum(a.value == right[a.question_id] for a in answers) == 60
     noise = [
         _question(i, f'Is thing {i * 7919 % 61} here?', ('yes', 'no')[i % 2]) for i in range(60)
     ]
-    assert [a.question_id for a in question_only(noise)] == [q.id for q in noise]
+    assert [a.question_id for a in baselines.question_only(noise)] == [q.id for q in noise]
 
 
 def test_the_question_only_baseline_never_learns_from_the_scene_it_answers():
     taught = [_question(i, 'Is it warm?', 'yes', scene='a') for i in range(5)]
     other = [_question(i + 10, 'Is it warm?', 'no', scene='b') for i in range(5)]
-    values = {a.question_id: a.value for a in question_only([*taught, *other])}
+    values = {a.question_id: a.value for a in baselines.question_only([*taught, *other])}
     assert {values[q.id] for q in taught} == {'no'}
     assert {values[q.id] for q in other} == {'yes'}
 
@@ -226,7 +220,7 @@ def test_the_most_frequent_answer_is_taken_by_category():
             [('yes', 'a'), ('yes', 'a'), ('no', 'a'), ('no', 'b'), ('no', 'b'), ('yes', 'b')]
         )
     ]
-    assert [a.value for a in most_frequent(asked)] == ['yes'] * 3 + ['no'] * 3
+    assert [a.value for a in baselines.most_frequent(asked)] == ['yes'] * 3 + ['no'] * 3
 
 
 def test_figures_are_told_apart_by_the_colours_and_materials_that_they_rest_on(result):
@@ -257,12 +251,12 @@ def test_what_a_question_rests_on_is_read_from_its_meaning(query, part):
 
 
 def drop_attributes(graph, *names):
-    return ground_truth_map(graph, seen(graph), without=names).graph
+    return baselines.ground_truth_map(graph, seen(graph), without=names).graph
 
 
 def test_random_names_keep_shapes_and_answer_hardly_anything_by_name():
     labels = vocabulary(GRAPH, *(f'thing {i}' for i in range(60)))
-    drawn = with_random_labels(as_map(GRAPH), labels).graph
+    drawn = baselines.with_random_labels(as_map(GRAPH), labels).graph
     structure = {item.name for item in labels.classes if item.structure}
     for node, true in zip(drawn.nodes, GRAPH.nodes, strict=True):
         assert (node.id, node.box) == (true.id, true.box)

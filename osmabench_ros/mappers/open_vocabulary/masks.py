@@ -10,13 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError
-from osmabench_ros.mappers.open_vocabulary.features import (
-    NetworkSource,
-    Runtime,
-    load,
-    model_type,
-    version,
-)
+from osmabench_ros.mappers.open_vocabulary import features
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet, normalised_name
 
 
@@ -75,17 +69,17 @@ class SemanticNetwork:
 
     def __init__(
         self,
-        source: NetworkSource,
+        source: features.NetworkSource,
         label_set: LabelSet,
         names: Mapping[str, str],
-        runtime: Runtime,
+        runtime: features.Runtime,
     ) -> None:
         self._model: Any = runtime.model('AutoModelForSemanticSegmentation', source)
-        self._processor = load('AutoImageProcessor', source)
+        self._processor = features.load('AutoImageProcessor', source)
         self._runtime = runtime
         classes = {int(row): str(name) for row, name in self._model.config.id2label.items()}
         self._class_ids = class_ids(classes, label_set, names)
-        self.models = {'segmentation': version(self._model, source)}
+        self.models = {'segmentation': features.version(self._model, source)}
 
     def label(self, color: NDArray[np.uint8]) -> NDArray[np.int32]:
         """Return the class (height, width) of each pixel of an RGB image, or UNLABELLED."""
@@ -118,11 +112,11 @@ class MaskFinder(Protocol):
 
 
 def mask_finder(
-    masks: NetworkSource,
-    detector: NetworkSource | None,
+    masks: features.NetworkSource,
+    detector: features.NetworkSource | None,
     prompts: Sequence[str],
     min_confidence: float,
-    runtime: Runtime,
+    runtime: features.Runtime,
 ) -> MaskFinder:
     """Make the finder that fits the networks; ConfigError if the architecture is not known.
 
@@ -131,7 +125,7 @@ def mask_finder(
     """
     from transformers.models.auto import modeling_auto
 
-    architecture = model_type(masks)
+    architecture = features.model_type(masks)
     promptable = architecture in modeling_auto.MODEL_FOR_MASK_GENERATION_MAPPING_NAMES
     if detector is not None:
         if not promptable:
@@ -153,7 +147,7 @@ def mask_finder(
 class GeneratedMasks:
     """Masks of everything, grown from a grid of points by a network of the SAM family."""
 
-    def __init__(self, source: NetworkSource, runtime: Runtime) -> None:
+    def __init__(self, source: features.NetworkSource, runtime: features.Runtime) -> None:
         # Its doubles are found by code of torchvision, deep in the first frame.
         if find_spec('torchvision') is None:
             raise MissingDependencyError(
@@ -164,12 +158,12 @@ class GeneratedMasks:
         from transformers import pipeline
 
         model = runtime.model('AutoModelForMaskGeneration', source)
-        self.models = {'masks': version(model, source)}
+        self.models = {'masks': features.version(model, source)}
         self._batch_size = runtime.batch_size
         self._pipeline = pipeline(
             'mask-generation',
             model=model,
-            image_processor=load('AutoImageProcessor', source),
+            image_processor=features.load('AutoImageProcessor', source),
             device=runtime.device,
         )
 
@@ -184,11 +178,13 @@ class GeneratedMasks:
 class SegmentedMasks:
     """Segments of a network of the Mask2Former family, whatever classes it learnt."""
 
-    def __init__(self, source: NetworkSource, min_confidence: float, runtime: Runtime) -> None:
+    def __init__(
+        self, source: features.NetworkSource, min_confidence: float, runtime: features.Runtime
+    ) -> None:
         self._model = runtime.model('AutoModelForUniversalSegmentation', source)
-        self._processor = load('AutoImageProcessor', source)
+        self._processor = features.load('AutoImageProcessor', source)
         self._runtime, self._min_confidence = runtime, min_confidence
-        self.models = {'masks': version(self._model, source)}
+        self.models = {'masks': features.version(self._model, source)}
 
     def find(self, color: NDArray[np.uint8]) -> FoundMasks:
         """Return the masks of an image."""
@@ -212,21 +208,21 @@ class PromptedMasks:
 
     def __init__(
         self,
-        masks: NetworkSource,
-        detector: NetworkSource,
+        masks: features.NetworkSource,
+        detector: features.NetworkSource,
         prompts: Sequence[str],
         min_confidence: float,
-        runtime: Runtime,
+        runtime: features.Runtime,
     ) -> None:
         self._detector = runtime.model('AutoModelForZeroShotObjectDetection', detector)
-        self._reader = load('AutoProcessor', detector)
+        self._reader = features.load('AutoProcessor', detector)
         self._masker = runtime.model('AutoModelForMaskGeneration', masks)
-        self._processor = load('AutoProcessor', masks)
+        self._processor = features.load('AutoProcessor', masks)
         self._prompts, self._runtime = list(prompts), runtime
         self._min_confidence = min_confidence
         self.models = {
-            'masks': version(self._masker, masks),
-            'detector': version(self._detector, detector),
+            'masks': features.version(self._masker, masks),
+            'detector': features.version(self._detector, detector),
         }
 
     def find(self, color: NDArray[np.uint8]) -> FoundMasks:

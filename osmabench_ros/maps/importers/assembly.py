@@ -12,15 +12,9 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose, Similarity
+from osmabench_ros.maps import semantic_map
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.map_document import MAX_NODES
-from osmabench_ros.maps.semantic_map import (
-    DenseMap,
-    FeatureSpace,
-    MapHeader,
-    Provenance,
-    SemanticMap,
-)
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import (
     AttributeValue,
@@ -94,7 +88,7 @@ class MapBuilder:
             raise MapError(f'metres_per_unit is {scale}; it must be a positive number')
         rotation = pose.rotation @ (options.world or method.world).rotation
         self.into_map = Similarity(Pose(rotation, pose.translation), scale)
-        self._spaces: dict[str, FeatureSpace] = {}
+        self._spaces: dict[str, semantic_map.FeatureSpace] = {}
         self._dropped = 0
 
     def place_cloud(
@@ -153,7 +147,7 @@ class MapBuilder:
         # What text cannot be compared with holds for every feature of the map.
         is_given = comparable is False or name == next(iter(method.encoders))
         length = np.linalg.norm(vectors, axis=1)
-        self._spaces[name] = FeatureSpace(
+        self._spaces[name] = semantic_map.FeatureSpace(
             name,
             vectors,
             (options.feature_model if is_given else '') or encoder.model,
@@ -167,16 +161,16 @@ class MapBuilder:
         self,
         nodes: Sequence[SceneNode] = (),
         edges: Sequence[SceneEdge] = (),
-        dense: DenseMap | None = None,
+        dense: semantic_map.DenseMap | None = None,
         *,
         source_sha256: str,
         extras: Mapping[str, Any] | None = None,
         label_set: LabelSet | None = None,
-    ) -> SemanticMap:
+    ) -> semantic_map.SemanticMap:
         """Return the map; `label_set` comes with the files; by default the options have it."""
         options = self.options
         models = {k: f'{v.model} {v.pretrained}'.strip() for k, v in self._spaces.items()}
-        provenance = Provenance(
+        provenance = semantic_map.Provenance(
             self.method.name,
             options.method_version,
             models,
@@ -186,8 +180,8 @@ class MapBuilder:
             source_sha256,
         )
         lost = {'points_dropped_because_not_finite': self._dropped} if self._dropped else {}
-        return SemanticMap(
-            MapHeader(provenance, options.frame_id),
+        return semantic_map.SemanticMap(
+            semantic_map.MapHeader(provenance, options.frame_id),
             SceneGraph(tuple(nodes), tuple(edges), options.frame_id),
             dense,
             label_set or options.label_set,
@@ -228,7 +222,7 @@ def assemble(
     *,
     source_sha256: str = '',
     extras: Mapping[str, Any] | None = None,
-) -> SemanticMap:
+) -> semantic_map.SemanticMap:
     """Build a map of objects with their points, boxes and features; ids begin with 1."""
     builder = MapBuilder(method, options)
     ids = _number_objects(method, objects)
@@ -321,7 +315,7 @@ def _add_features(
 def _join_clouds(
     clouds: Sequence[tuple[SceneNode, NDArray[np.float32], NDArray[np.uint8] | None]],
     options: ImportOptions,
-) -> DenseMap:
+) -> semantic_map.DenseMap:
     counts = [len(points) for _, points, _ in clouds]
     nodes = [node for node, _, _ in clouds]
     colors = [color for _, _, color in clouds if color is not None]
@@ -332,7 +326,7 @@ def _join_clouds(
     rows = [-1 if node.feature_row is None else node.feature_row for node in nodes]
     spaces = {node.feature_space for node in nodes if node.feature_space}
     one_space = len(spaces) == 1
-    return DenseMap(
+    return semantic_map.DenseMap(
         points=np.concatenate([points for _, points, _ in clouds]),
         colors=np.concatenate(colors) if len(colors) == len(clouds) else None,
         labels=None if options.label_set is None else repeated([node.class_id for node in nodes]),

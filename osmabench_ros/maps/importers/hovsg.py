@@ -9,23 +9,17 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers import assembly
 from osmabench_ros.maps.importers import source_files as source
-from osmabench_ros.maps.importers.assembly import (
-    Encoder,
-    Method,
-    SourceObject,
-    assemble,
-    link_parents,
-)
 from osmabench_ros.maps.pickles import load_torch
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.scene_graph import NodeKind
 
-METHOD = Method(
+METHOD = assembly.Method(
     'hovsg',
     World.HABITAT,
     {
-        'clip': Encoder(
+        'clip': assembly.Encoder(
             'ViT-H-14', 'laion2b_s32b_b79k', templates=('{}', 'There is the {} in the scene.')
         )
     },
@@ -59,7 +53,7 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
 
 def _import_graph(folder: Path, options: ImportOptions) -> SemanticMap:
     used: list[Path] = []
-    objects: dict[str, SourceObject] = {}
+    objects: dict[str, assembly.SourceObject] = {}
     contents: dict[str, Any] = {}
     for layer, kind in _LAYERS.items():
         for file in sorted((folder / layer).glob('*.json')):
@@ -80,18 +74,18 @@ def _import_graph(folder: Path, options: ImportOptions) -> SemanticMap:
     for item in objects.values():
         item.parent = item.parent if item.parent in objects else None
     nodes = list(objects.values())
-    return assemble(
+    return assembly.assemble(
         METHOD,
         options,
         nodes,
-        list(link_parents(nodes)),
+        list(assembly.link_parents(nodes)),
         source_sha256=source.hash_files(*used),
         extras=source.keep_unknown(contents, _KNOWN, 'nodes'),
     )
 
 
-def _read_node(data: Mapping[str, Any], file: Path, kind: NodeKind) -> SourceObject:
-    made = SourceObject(f'{kind.value} {file.stem}', kind=kind)
+def _read_node(data: Mapping[str, Any], file: Path, kind: NodeKind) -> assembly.SourceObject:
+    made = assembly.SourceObject(f'{kind.value} {file.stem}', kind=kind)
     made.labels = [(str(data.get('name') or ''), float('nan'))]
     above = {NodeKind.ROOM: NodeKind.FLOOR, NodeKind.OBJECT: NodeKind.ROOM}.get(kind)
     if above is not None:
@@ -136,10 +130,10 @@ def _import_segments(path: Path, options: ImportOptions) -> SemanticMap:
     objects = []
     for i, cloud in enumerate(clouds):
         points, colors = source.read_points(cloud)  # they must be numbered without gaps
-        made = SourceObject(str(i), points=points, colors=colors)
+        made = assembly.SourceObject(str(i), points=points, colors=colors)
         if np.any(features[i]):
             made.features['clip'] = features[i]
         objects.append(made)
-    return assemble(
+    return assembly.assemble(
         METHOD, options, objects, source_sha256=source.hash_files(*clouds, feature_file)
     )

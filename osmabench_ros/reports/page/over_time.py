@@ -7,14 +7,8 @@ import altair as alt
 import pandas as pd
 
 from osmabench_ros.base.strict import read_model
+from osmabench_ros.reports import tidy
 from osmabench_ros.reports.charts import vega
-from osmabench_ros.reports.tidy import (
-    Headline,
-    Run,
-    list_distinct,
-    make_full_titles,
-    select_map_headlines,
-)
 from osmabench_ros.runs.evaluate.over_time import GROWTH, ReportOverTime
 
 PANEL_WIDTH_PX, PANEL_HEIGHT_PX = 240, 150
@@ -25,22 +19,22 @@ _MOST_METRICS = 4
 class ViewOverTime:
     """Scores over time as the page shows them: `rows` have the titles of runs, and scores."""
 
-    headlines: list[Headline]
+    headlines: list[tidy.Headline]
     rows: list[tuple[str, ReportOverTime]]
     final_only: list[str]
     chart: vega.Specification | None
 
 
-def view_over_time(runs: Sequence[Run]) -> ViewOverTime:
+def view_over_time(runs: Sequence[tidy.Run]) -> ViewOverTime:
     """Return the scores over time of the runs that have any."""
-    titles = make_full_titles(runs)
+    titles = tidy.make_full_titles(runs)
     grown = [
         (run, read_model(ReportOverTime, run.plan.directory / GROWTH))
         for run in runs
         if (run.plan.directory / GROWTH).exists()
     ]
     moments = [(run, moment) for run, growth in grown for moment in growth.moments]
-    known = select_map_headlines([moment.metrics for _, moment in moments])
+    known = tidy.select_map_headlines([moment.metrics for _, moment in moments])
     headlines = [item for item in known if item.mode != 'compat'][:_MOST_METRICS]
     points = [
         (f'{headline.title}, %', unit, x, record.value, titles[run], run.mapper, run.condition)
@@ -50,7 +44,7 @@ def view_over_time(runs: Sequence[Run]) -> ViewOverTime:
         for unit, x in (('frames', moment.frames), ('seconds', moment.time_s))
     ]
     rows = [(titles[run], growth) for run, growth in grown]
-    final_only = list_distinct(name for _, growth in grown for name in growth.final_only)
+    final_only = tidy.list_distinct(name for _, growth in grown for name in growth.final_only)
     return ViewOverTime(headlines, rows, final_only, _draw_chart(points))
 
 
@@ -61,7 +55,7 @@ def _draw_chart(points: Sequence[tuple[object, ...]]) -> vega.Specification | No
     if table.empty:
         return None
     chart = draw_line_layers(table, alt.X('x:Q').title(None)).facet(
-        column=alt.Column('panel:N').sort(list_distinct(table['panel'])).title(None),
+        column=alt.Column('panel:N').sort(tidy.list_distinct(table['panel'])).title(None),
         row=alt.Row('unit:N').title(None),
     )
     return vega.build_specification(
@@ -84,7 +78,7 @@ def draw_line_layers(
     if max_loss is not None:
         limit = pd.DataFrame({'panel': table['panel'].iloc[:1], 'limit': 100 * max_loss})
         table = pd.concat([table, limit])
-    color = vega.encode_method_color(list_distinct(table['mapper'].dropna()))
+    color = vega.encode_method_color(tidy.list_distinct(table['mapper'].dropna()))
     y = alt.Y('value:Q').title(None).scale(domain=[0, 100])
     base = (
         alt.Chart()

@@ -22,21 +22,10 @@ from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.runs import report_model
 from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
 from osmabench_ros.runs.identity import RunIdentity
-from osmabench_ros.runs.report_model import (
-    TRUE_SURFACE,
-    RunReport,
-    Status,
-    for_run,
-    join_run,
-    label_remarks,
-    map_remarks,
-    partial_fault,
-    place_remarks,
-    unmet,
-)
 from osmabench_ros.runs.requirement import Source, of_sources
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.suites.question_suite import AnswererOptions
@@ -127,7 +116,7 @@ def evaluate_run(
     suites: Sequence[SuiteConfig],
     requirements: Sequence[Requirement] = (),
     progress: Progress = silent,
-) -> RunReport:
+) -> report_model.RunReport:
     """Evaluate one map, write report.json and return it.
 
     Of `requirements` only those count that concern this run and metrics of the suites. `progress`
@@ -167,7 +156,7 @@ def evaluate_loaded(
     suites: Sequence[SuiteConfig],
     requirements: Sequence[Requirement] = (),
     progress: Progress = silent,
-) -> RunReport:
+) -> report_model.RunReport:
     """As `evaluate_run`, for a map that was read already."""
     made = make_suites(suites)
     stages = StagedProgress(progress, len(made) + 1)
@@ -189,22 +178,25 @@ def evaluate_loaded(
     settle_questions(answers_folder, [suite.name for suite in made], complete=not failures)
     header = semantic_map.header
     whole = header.complete or inputs.allow_partial
-    report = RunReport(
+    report = report_model.RunReport(
         run_id=inputs.identity.run_id,
-        status=Status.INCOMPLETE if failures else Status.COMPLETE,
+        status=report_model.Status.INCOMPLETE if failures else report_model.Status.COMPLETE,
         error='; '.join(f'{suite}: {reason}' for suite, reason in failures.items()),
         metrics=records,
         failed_requirements=(
-            *(() if whole else (partial_fault(inputs.identity.run_id),)),
-            *unmet(of_sources(for_run(requirements, inputs.identity), Source.MAP), records),
+            *(() if whole else (report_model.partial_fault(inputs.identity.run_id),)),
+            *report_model.unmet(
+                of_sources(report_model.for_run(requirements, inputs.identity), Source.MAP),
+                records,
+            ),
         ),
         map_complete=header.complete,
         remarks=tuple(
             dict.fromkeys(
                 (
-                    *map_remarks(header),
-                    *place_remarks(semantic_map, ground_truth),
-                    *label_remarks(semantic_map, ground_truth.label_set),
+                    *report_model.map_remarks(header),
+                    *report_model.place_remarks(semantic_map, ground_truth),
+                    *report_model.label_remarks(semantic_map, ground_truth.label_set),
                     *(earlier.remarks if earlier else ()),
                     *context.remarks,
                 )
@@ -220,9 +212,9 @@ def evaluate_loaded(
     return report
 
 
-def _write(directory: Path, report: RunReport, suites: Sequence[SuiteConfig]) -> None:
+def _write(directory: Path, report: report_model.RunReport, suites: Sequence[SuiteConfig]) -> None:
     written, other = REPORT, INCOMPLETE
-    if report.status is Status.INCOMPLETE:
+    if report.status is report_model.Status.INCOMPLETE:
         written, other = other, written
         hashes = {**report.hashes, SUITES: _digest(suites)}
         report = report.model_copy(update={'hashes': hashes})
@@ -231,17 +223,17 @@ def _write(directory: Path, report: RunReport, suites: Sequence[SuiteConfig]) ->
     files.discard(directory / other)
 
 
-def incomplete_report(directory: Path) -> RunReport | None:
+def incomplete_report(directory: Path) -> report_model.RunReport | None:
     """Return the report of an evaluation that a server's failure ended; None if there is none."""
     try:
-        return read_model(RunReport, directory / INCOMPLETE)
+        return read_model(report_model.RunReport, directory / INCOMPLETE)
     except RunError:
         return None
 
 
 def _find_earlier_report(
     inputs: EvaluationInputs, suites: Sequence[SuiteConfig], hashes: Mapping[str, str]
-) -> RunReport | None:
+) -> report_model.RunReport | None:
     """Return the report of an earlier incomplete evaluation with the same inputs and versions."""
     earlier = incomplete_report(inputs.output_directory)
     wanted = (inputs.identity.run_id, {**hashes, SUITES: _digest(suites)}, versions())
@@ -272,7 +264,7 @@ def _score_suites(
         if known:
             continue
         try:
-            found += join_run(identity, suite.evaluate(context))
+            found += report_model.join_run(identity, suite.evaluate(context))
         except IncompleteError as error:
             failures[suite.name] = str(error)
         set_questions_aside(answers, suite.name)
@@ -329,7 +321,9 @@ def _hashes(inputs: EvaluationInputs) -> dict[str, str]:
     hashes = {
         'map': files.sha256_of(inputs.map_directory),
         'ground_truth': files.sha256_of(inputs.ground_truth_directory),
-        TRUE_SURFACE: files.sha256_of_data([files.sha256_of(item) for item in surface]),
+        report_model.TRUE_SURFACE: files.sha256_of_data(
+            [files.sha256_of(item) for item in surface]
+        ),
     }
     if inputs.questions_file and inputs.questions_file.exists():
         hashes['questions'] = files.sha256_of(inputs.questions_file)
@@ -365,7 +359,7 @@ class EvaluationJob:
 
     def __init__(
         self,
-        work: Callable[[Progress], RunReport],
+        work: Callable[[Progress], report_model.RunReport],
         on_done: Callable[[EvaluationJob], None],
     ) -> None:
         self._work = work
@@ -375,7 +369,7 @@ class EvaluationJob:
         self._thread: threading.Thread | None = None
         self.at: tuple[str, float] = (WAITING, 0.0)
         """The current step, and the fraction done."""
-        self.report: RunReport | None = None
+        self.report: report_model.RunReport | None = None
         self.error: OsmabenchError | None = None
 
     @property

@@ -14,14 +14,7 @@ from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import SceneError, choose, errors_as, suggestion
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT, turn_pose_from_habitat
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.asset_files import (
-    locate_file_within,
-    number,
-    read_object,
-    read_rotation,
-    resolve_path,
-    vector,
-)
+from osmabench_ros.scenes import asset_files
 from osmabench_ros.scenes.assets import load_many_meshes, load_meshes, map_linearly
 from osmabench_ros.scenes.scene import Mesh
 
@@ -52,7 +45,7 @@ class HabitatDataset:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.name = path.name.removesuffix(SUFFIX)
-        self._data = read_object(path)
+        self._data = asset_files.read_object(path)
         self._found: dict[str, dict[str, Path]] = {}
 
     def _get_defaults(self, section: str) -> dict[str, Any]:
@@ -75,7 +68,7 @@ class HabitatDataset:
             there = _get_last_part(wanted) in self._find_descriptors()
             defaults['semantic_scene_instance'] = wanted if there else None
         if key in scenes:
-            return key, {**defaults, **read_object(scenes[key])}, scenes[key]
+            return key, {**defaults, **asset_files.read_object(scenes[key])}, scenes[key]
         return key, {**defaults, 'stage_instance': {'template_name': key}}, stages[key]
 
     def template_name(self, section: str, name: str) -> str:
@@ -95,7 +88,7 @@ class HabitatDataset:
         root = self.path.parent.resolve()
         if Path(name).is_relative_to(root):  # absolute, as SceneSmith's packing has it
             base, name = root, str(Path(name).relative_to(root))
-        return locate_file_within(self.path.parent, name, base, where)
+        return asset_files.locate_file_within(self.path.parent, name, base, where)
 
     def template(self, section: str, name: str) -> Described:
         """Return attributes of a template of a section and the folder its paths start from."""
@@ -117,7 +110,10 @@ class HabitatDataset:
         choose(key, known, SceneError, f'{self.path} has no light setup "{name}"')
         if key in configured:
             return configured[key][0], self.path
-        return {**self._get_defaults('light_setups'), **read_object(files[key])}, files[key]
+        return {
+            **self._get_defaults('light_setups'),
+            **asset_files.read_object(files[key]),
+        }, files[key]
 
     def semantic_descriptor(self, name: str | None) -> Path | None:
         """Return the descriptor of a name, the only one there is for '', and None for None."""
@@ -148,10 +144,10 @@ class HabitatDataset:
         if path is None:
             return defaults, self.path.parent
         if path.suffix == '.json':
-            return {**defaults, **read_object(path)}, path.parent
+            return {**defaults, **asset_files.read_object(path)}, path.parent
         # As in Habitat-Sim, a configuration next to an asset is read even if it is not listed.
         beside = path.with_name(path.name.removesuffix(path.suffix) + _SECTIONS[section])
-        own = read_object(beside) if beside.is_file() else {}
+        own = asset_files.read_object(beside) if beside.is_file() else {}
         bare = section == 'stages' and path.suffix == '.glb' and not beside.is_file()
         said = 'default_attributes' in self._data.get(section, {})
         frame = BARE_STAGE if bare and not said else {}
@@ -250,10 +246,10 @@ class Template:
         """Return the file an attribute names, None if there is no such file."""
         name = Path(str(self.config['render_asset'])).name.split('.')[0]
         value = str(self.config.get(key, '')).replace(NAME_TOKEN, name)
-        path = resolve_path(self.folder / value)
+        path = asset_files.resolve_path(self.folder / value)
         if not value or path is None or not path.is_file():
             return None
-        return locate_file_within(self.root, value, self.folder, f'attribute "{key}"')
+        return asset_files.locate_file_within(self.root, value, self.folder, f'attribute "{key}"')
 
 
 class Templates:
@@ -297,13 +293,13 @@ class Templates:
 
 
 def _read_frame(config: Mapping[str, Any], where: str) -> NDArray[np.float64]:
-    up = vector(config, 'up', (0.0, 1.0, 0.0), where)
-    front = vector(config, 'front', (0.0, 0.0, -1.0), where)
+    up = asset_files.vector(config, 'up', (0.0, 1.0, 0.0), where)
+    front = asset_files.vector(config, 'front', (0.0, 0.0, -1.0), where)
     rotation = np.stack([np.cross(front, up), up, -front])
     if np.abs(rotation @ rotation.T - np.eye(3)).max() > 1e-3:
         raise SceneError(f'{where}: "up" and "front" must be perpendicular unit vectors')
-    scale = vector(config, 'scale', (1.0, 1.0, 1.0), where)
-    scale = scale * number(config, 'units_to_meters', 1.0, where)
+    scale = asset_files.vector(config, 'scale', (1.0, 1.0, 1.0), where)
+    scale = scale * asset_files.number(config, 'units_to_meters', 1.0, where)
     if not scale.all():
         raise SceneError(f'{where}: "scale" must not be 0')
     return np.asarray(np.diag(scale) @ rotation)
@@ -311,8 +307,8 @@ def _read_frame(config: Mapping[str, Any], where: str) -> NDArray[np.float64]:
 
 def read_scale(entry: Mapping[str, Any], where: str) -> NDArray[np.float64]:
     """Return the scale (3,) of an instance."""
-    scale = vector(entry, 'non_uniform_scale', (1.0, 1.0, 1.0), where)
-    scale = scale * number(entry, 'uniform_scale', 1.0, where)
+    scale = asset_files.vector(entry, 'non_uniform_scale', (1.0, 1.0, 1.0), where)
+    scale = scale * asset_files.number(entry, 'uniform_scale', 1.0, where)
     if not scale.all():
         raise SceneError(f'{where} is scaled by 0; its scale must not be 0')
     return scale
@@ -320,8 +316,8 @@ def read_scale(entry: Mapping[str, Any], where: str) -> NDArray[np.float64]:
 
 def read_instance_pose(entry: Mapping[str, Any], where: str) -> Pose:
     """Return the pose of an instance in Habitat's world."""
-    translation = vector(entry, 'translation', (0.0, 0.0, 0.0), where)
-    return Pose.from_quaternion(read_rotation(entry, 'rotation', where), translation)
+    translation = asset_files.vector(entry, 'translation', (0.0, 0.0, 0.0), where)
+    return Pose.from_quaternion(asset_files.read_rotation(entry, 'rotation', where), translation)
 
 
 def place_instance(
@@ -338,6 +334,6 @@ def place_instance(
 
 def _compute_center_of_mass(template: Template, where: str) -> NDArray[np.float64]:
     if 'COM' in template.config:
-        return vector(template.config, 'COM', (0.0, 0.0, 0.0), where)
+        return asset_files.vector(template.config, 'COM', (0.0, 0.0, 0.0), where)
     points = np.concatenate([mesh.vertices for mesh in template.meshes]) @ template.frame.T
     return np.asarray((points.min(axis=0) + points.max(axis=0)) / 2)

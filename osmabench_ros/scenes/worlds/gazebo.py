@@ -16,6 +16,7 @@ from osmabench_ros.base.documents import read_xml
 from osmabench_ros.base.reading import naming_errors, read_bytes
 from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError, choose
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes import assets
 from osmabench_ros.scenes.asset_files import (
     FrameScope,
     TextureSearch,
@@ -25,13 +26,6 @@ from osmabench_ros.scenes.asset_files import (
     numbers,
     read_pose,
     resolve_path,
-)
-from osmabench_ros.scenes.assets import (
-    get_axes,
-    load_nodes,
-    map_linearly,
-    move_mesh,
-    read_collada_axes,
 )
 from osmabench_ros.scenes.mesh_files import decode_texture
 from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
@@ -228,7 +222,7 @@ def _make_shape(geometry: Element, where: str) -> Mesh | None:
             return (cylinder if item.tag == 'cylinder' else capsule)(radius, length)
         if item.tag == 'ellipsoid':
             radii = numbers(item.find('radii'), 3, (1, 1, 1), name)
-            return map_linearly(sphere(1.0), np.diag(radii))
+            return assets.map_linearly(sphere(1.0), np.diag(radii))
         if item.tag == 'plane':
             normal = numbers(item.find('normal'), 3, (0, 0, 1), name)
             return plane(numbers(item.find('size'), 2, (1, 1), name), normal)
@@ -246,10 +240,10 @@ def _load_mesh_file(element: Element, base: Path, finder: ModelFinder, where: st
     path = finder.find(uri, base, where)
     search = TextureSearch(finder.textures)
     try:
-        nodes = load_nodes(path, textures=search)
+        nodes = assets.load_nodes(path, textures=search)
     except MissingFileError as error:
         finder.missing.append(str(error))
-        nodes = load_nodes(path, textures=replace(search, grey_if_missing=True))
+        nodes = assets.load_nodes(path, textures=replace(search, grey_if_missing=True))
     wanted = find_text(element, 'submesh/name')
     if wanted:
         nodes = tuple(node for node in nodes if wanted in node.names)
@@ -260,14 +254,14 @@ def _load_mesh_file(element: Element, base: Path, finder: ModelFinder, where: st
     scale: NDArray[np.float64] = np.diag(numbers(element.find('scale'), 3, (1, 1, 1), where))
     if not scale.any(axis=0).all():
         raise SceneError(f'{where}: <scale> must not be 0')
-    axes = get_axes(path)
+    axes = assets.get_axes(path)
     if path.suffix.lower() == '.dae' and not finder.up_axis_acts:
-        axes = read_collada_axes(read_bytes(path, SceneError)).T
+        axes = assets.read_collada_axes(read_bytes(path, SceneError)).T
     if find_text(element, 'submesh/center', 'false').lower() in ('1', 'true'):
         points = np.concatenate([mesh.vertices for mesh in meshes])
         middle = (points.min(axis=0) + points.max(axis=0)) / 2
         meshes = [replace(mesh, vertices=mesh.vertices - middle) for mesh in meshes]
-    return [map_linearly(mesh, scale @ axes) for mesh in meshes]
+    return [assets.map_linearly(mesh, scale @ axes) for mesh in meshes]
 
 
 def _read_look(element: Element | None, base: Path, finder: ModelFinder, where: str) -> Material:
@@ -425,7 +419,7 @@ class _WorldReader:
                 except MissingFileError as error:
                     self.finder.missing.append(str(error))
                 else:
-                    meshes += [move_mesh(mesh, offset) for mesh in found]
+                    meshes += [assets.move_mesh(mesh, offset) for mesh in found]
             self._add_lights(link, FrameScope(), pose @ link_pose, where)
         nested = list(self._iterate_children(model, scope, pose, file, f'{name}::', depth + 1))
         if meshes:

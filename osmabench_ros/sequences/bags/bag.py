@@ -13,23 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.errors import needing
-from osmabench_ros.sequences.bags.bag_storage import (
-    MAX_LOG_NS,
-    ZSTD_SUFFIX,
-    BagTopic,
-    SqliteFile,
-    copy_with_log,
-    files_of,
-    has_log,
-    unpack_file,
-    unpack_message,
-)
+from osmabench_ros.sequences.bags import bag_storage
 from osmabench_ros.sequences.bags.bag_types import BagTypes
 
 if TYPE_CHECKING:
     from osmabench_ros.sequences.bags.mcap_storage import McapFile
 
-    Storage = SqliteFile | McapFile
+    Storage = bag_storage.SqliteFile | McapFile
 
 # Messages of one topic that a recorder may write again at a split.
 MAX_REPEATED = 200
@@ -71,7 +61,7 @@ class Bag(AbstractContextManager['Bag']):
         self.connections = _merge_topics(storages)
 
     @property
-    def connections_by_topic(self) -> dict[str, BagTopic]:
+    def connections_by_topic(self) -> dict[str, bag_storage.BagTopic]:
         """Topics by name; of two types on one topic, that with more messages."""
         ordered = sorted(self.connections, key=lambda item: item.message_count)
         return {item.topic: item for item in ordered}
@@ -111,9 +101,9 @@ class Bag(AbstractContextManager['Bag']):
         repeats = {item.topic: _Repeats() for item in self.connections if item.latched}
         for storage in self._storages:
             for topic, kind, log_ns, stored in storage.messages(
-                topics, start_ns or 0, MAX_LOG_NS if stop_ns is None else stop_ns
+                topics, start_ns or 0, bag_storage.MAX_LOG_NS if stop_ns is None else stop_ns
             ):
-                data = unpack_message(stored, topic)
+                data = bag_storage.unpack_message(stored, topic)
                 if topic not in repeats or not repeats[topic].is_repeat(data):
                     yield BagMessage(topic, kind, log_ns, data, self.types)
             for item in repeats.values():
@@ -159,7 +149,7 @@ def open_bag(path: Path, msg_paths: Sequence[Path] = ()) -> Bag:
     """
     with needing('bags need mcap, rosbags and zstandard', extra('bags')):
         import rosbags.typesys  # noqa: F401
-    files, distribution, damage = files_of(path)
+    files, distribution, damage = bag_storage.files_of(path)
     with ExitStack() as resources:
         storages = [_open_file(file, damage, resources) for file in files]
         definitions = {
@@ -174,30 +164,30 @@ def open_bag(path: Path, msg_paths: Sequence[Path] = ()) -> Bag:
 
 def _open_file(path: Path, damage: list[str], resources: ExitStack) -> Storage:
     """Open a file, or a copy that can be read, and add its damage to the list."""
-    if path.suffix == ZSTD_SUFFIX or has_log(path):
+    if path.suffix == bag_storage.ZSTD_SUFFIX or bag_storage.has_log(path):
         folder = resources.enter_context(tempfile.TemporaryDirectory(prefix='osmabench_bag_'))
-        copy = Path(folder, path.name.removesuffix(ZSTD_SUFFIX))
-        if path.suffix == ZSTD_SUFFIX:
-            damage.append(unpack_file(path, copy))
+        copy = Path(folder, path.name.removesuffix(bag_storage.ZSTD_SUFFIX))
+        if path.suffix == bag_storage.ZSTD_SUFFIX:
+            damage.append(bag_storage.unpack_file(path, copy))
         else:
-            copy_with_log(path, copy)
+            bag_storage.copy_with_log(path, copy)
             damage.append(f'{path.name} was not closed by its recorder')
         path = copy
     if path.suffix == '.db3':
-        return SqliteFile(path)
+        return bag_storage.SqliteFile(path)
     from osmabench_ros.sequences.bags.mcap_storage import McapFile
 
     return McapFile(path)
 
 
-def _merge_topics(storages: Sequence[Storage]) -> tuple[BagTopic, ...]:
+def _merge_topics(storages: Sequence[Storage]) -> tuple[bag_storage.BagTopic, ...]:
     """Return the topics of all files, merged by name and type."""
-    merged: dict[tuple[str, str], BagTopic] = {}
+    merged: dict[tuple[str, str], bag_storage.BagTopic] = {}
     for storage in storages:
         for item in storage.topics:
             key = (item.topic, item.message_type)
-            before = merged.get(key, BagTopic(*key, 0))
+            before = merged.get(key, bag_storage.BagTopic(*key, 0))
             count = item.message_count + before.message_count
             qos, definition = item.qos or before.qos, item.definition or before.definition
-            merged[key] = BagTopic(*key, count, qos, definition)
+            merged[key] = bag_storage.BagTopic(*key, count, qos, definition)
     return tuple(merged.values())

@@ -18,6 +18,7 @@ from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Lighting, Scene
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED
+from osmabench_ros.simulation import simulator
 from osmabench_ros.simulation.opengl.geometry import SceneGeometry
 from osmabench_ros.simulation.opengl.passes import (
     EdgesPass,
@@ -31,13 +32,6 @@ from osmabench_ros.simulation.opengl.textures import (
     create_context,
     get_renderer_name,
     read_color,
-)
-from osmabench_ros.simulation.simulator import (
-    Observation,
-    Ownership,
-    check_lights,
-    check_movable,
-    check_range,
 )
 
 
@@ -249,11 +243,11 @@ class OpenGLSimulator:
         _check(scene, near_m, far_m)
         chosen = {'rendering': rendering, 'exposure': exposure}
         options = validated(RenderingOptions, chosen, 'simulator "opengl", simulator.options')
-        self._ownership = Ownership('OpenGLSimulator')
+        self._ownership = simulator.Ownership('OpenGLSimulator')
         self._scene = scene
         self.intrinsics = intrinsics
         self._lighting = Lighting(scene.lights, scene.ambient)
-        check_lights(self._lighting, scene.lights, RENDERER)
+        simulator.check_lights(self._lighting, scene.lights, RENDERER)
         self._row_of = {item.instance_id: row for row, item in enumerate(scene.objects)}
         self._class_of = np.array(
             [UNLABELLED, *(item.class_id for item in scene.objects)], np.uint16
@@ -280,20 +274,20 @@ class OpenGLSimulator:
     def set_lighting(self, lighting: Lighting) -> None:
         """Make these lights shine from the next `render` on; SimulationError if too many."""
         self._ownership.check()
-        check_lights(lighting, lighting.lights, RENDERER)
+        simulator.check_lights(lighting, lighting.lights, RENDERER)
         self._lighting = lighting
 
     def move_objects(self, poses: Mapping[int, Pose]) -> None:
         """Put objects, by instance id, at other world poses; SimulationError for unknown ids."""
         self._ownership.check()
-        check_movable(self._scene, poses, self._row_of)
+        simulator.check_movable(self._scene, poses, self._row_of)
         rows = {self._row_of[key]: pose for key, pose in poses.items()}
         with self._context:
             self._shadows.forget(*self._geometry.get_boxes_of(rows))
             self._geometry.place(rows)
             self._shadows.forget(*self._geometry.get_boxes_of(rows))
 
-    def render(self, camera_pose: Pose) -> Observation:
+    def render(self, camera_pose: Pose) -> simulator.Observation:
         """Render all images from an optical pose in the world."""
         self._ownership.check()
         with self._context:
@@ -304,7 +298,7 @@ class OpenGLSimulator:
                 color = self._color.read()
             depth_m, number = self._surfaces.read_depth_and_number()
         classes, instances = self._class_of[number], self._instance_of[number]
-        return Observation(color, depth_m, classes, instances, albedo)
+        return simulator.Observation(color, depth_m, classes, instances, albedo)
 
     def profile(self, camera_pose: Pose) -> dict[str, float]:
         """Render one frame step by step; return seconds per step, triangles and shadow faces."""
@@ -348,7 +342,7 @@ class OpenGLSimulator:
 
 
 def _check(scene: Scene, near_m: float, far_m: float) -> None:
-    check_range(near_m, far_m)
+    simulator.check_range(near_m, far_m)
     if not any(len(mesh.faces) for item in scene.objects for mesh in item.meshes):
         raise SimulationError(f'scene {scene.dataset}/{scene.name} has no triangles to render')
     if len(scene.objects) > LARGEST_OBJECT_COUNT:

@@ -16,20 +16,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.semantics.scene_graph import SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.simulation.simulator import Observation
-from osmabench_ros.suites.cospace.answering import (
-    ANGLES,
-    COMPASS,
-    DECISIONS,
-    SECTORS,
-    SIDES,
-    STEPS_DEG,
-    Asked,
-    Place,
-    ViewReader,
-    decision,
-    views_in_words,
-    worded,
-)
+from osmabench_ros.suites.cospace import answering
 from osmabench_ros.suites.cospace.published import NUMBERED, Order, Task
 from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays
@@ -72,7 +59,7 @@ Render = Callable[[Pose], Observation]
 class _Item:
     """A question before its options are put in order; `images` are the turns of its images."""
 
-    asked: Asked
+    asked: answering.Asked
     answer: str | int
     wrong: tuple[str, ...] = ()
     nodes: tuple[int, ...] = ()
@@ -104,7 +91,7 @@ def panorama_questions(
     for number, index in enumerate(dict.fromkeys(chosen.tolist())):
         rng = np.random.default_rng([seed, 17, number])
         x, y, z = (round(value, 2) for value in truth.camera_poses[index].translation.tolist())
-        place = Place((x, y, z), float(rng.integers(360)))
+        place = answering.Place((x, y, z), float(rng.integers(360)))
         shots = {
             turn: render(place.camera(math.radians(turn))) for turn in range(0, 360, _STEP_DEG)
         }
@@ -129,11 +116,13 @@ def _make_questions(
     task, options = item.asked.task, list(shuffled(rng, item.wrong))
     if options:
         options.insert(letter % (len(options) + 1), str(item.answer))
-    key = question_id(SUITE, scene_key, worded(item.asked, Order.CLOCKWISE) + str(item.images))
+    key = question_id(
+        SUITE, scene_key, answering.worded(item.asked, Order.CLOCKWISE) + str(item.images)
+    )
     for order, turns in _list_orders(item, rng):
         images = tuple(IMAGES.format(number, turn) for turn in turns)
-        text = worded(item.asked, order)
-        views = {'views': views_in_words(item.asked.shown)} if item.asked.shown else {}
+        text = answering.worded(item.asked, order)
+        views = {'views': answering.views_in_words(item.asked.shown)} if item.asked.shown else {}
         said = {'generator': GENERATOR, 'seed': str(seed), 'item': key, 'order': order.value}
         yield make_question(
             SUITE, scene_key, text,
@@ -200,12 +189,12 @@ class _Truths:
         return cKDTree(self._truth.surface.points)
 
     @cached_property
-    def readers(self) -> tuple[ViewReader, ...]:
+    def readers(self) -> tuple[answering.ViewReader, ...]:
         """Answers of perfect maps: with all surface, and with only the visible surface."""
         whole, seen = whole_surface(self._truth), self._truth.seen_instances
         ways = FloorWays(FloorPlans(whole))
         return tuple(
-            ViewReader(GraphReader(graph, self._vocabulary, ids=seen), points, ways)
+            answering.ViewReader(GraphReader(graph, self._vocabulary, ids=seen), points, ways)
             for graph in self.graphs
             for points in (whole, self._truth.surface.points)
         )
@@ -217,7 +206,7 @@ class _Views:
     def __init__(
         self,
         known: _Truths,
-        place: Place,
+        place: answering.Place,
         shots: Mapping[int, Observation],
         rng: np.random.Generator,
     ) -> None:
@@ -255,17 +244,17 @@ class _Views:
         return found.pop() if len(found) == 1 else None
 
     def _ask_directions(self, task: Task) -> Iterator[_Item]:
-        names = COMPASS if task is Task.DIRECTION else SIDES
+        names = answering.COMPASS if task is Task.DIRECTION else answering.SIDES
         for node in self._seen:
             sector = self._find_sector(node)
             if sector is not None:
-                others = shuffled(self._rng, [i for i in range(SECTORS) if i != sector])
+                others = shuffled(self._rng, [i for i in range(answering.SECTORS) if i != sector])
                 wrong = tuple(names[i] for i in others[: OPTIONS - 1])
-                asked = Asked(task, self._place, self._known.view.name(node))
+                asked = answering.Asked(task, self._place, self._known.view.name(node))
                 yield _Item(asked, names[sector], wrong, (node.id,))
 
     def _ask_objects(self) -> Iterator[_Item]:
-        for sector in shuffled(self._rng, range(SECTORS)):
+        for sector in shuffled(self._rng, range(answering.SECTORS)):
             inside = [node for node in self._seen if self._find_sector(node) == sector]
             outside = [
                 node
@@ -275,7 +264,7 @@ class _Views:
             if inside and len(outside) >= OPTIONS - 1:
                 name = self._known.view.name
                 wrong = tuple(map(name, outside[: OPTIONS - 1]))
-                asked = Asked(Task.OBJECT, self._place, COMPASS[sector])
+                asked = answering.Asked(Task.OBJECT, self._place, answering.COMPASS[sector])
                 yield _Item(asked, name(inside[0]), wrong, (inside[0].id,))
 
     def _ask_counts(self) -> Iterator[_Item]:
@@ -293,7 +282,7 @@ class _Views:
             count = sum(pixels > 0 for pixels in shown)
             if count:
                 seen = tuple(n.id for n in nodes if self._is_seen(n.id))
-                yield _Item(Asked(Task.COUNT, self._place, label), count, (), seen)
+                yield _Item(answering.Asked(Task.COUNT, self._place, label), count, (), seen)
 
     def _list_shown(self, turns: Sequence[int]) -> tuple[tuple[str, ...], ...]:
         """Return the names of the objects wholly within each image, from left to right."""
@@ -311,7 +300,7 @@ class _Views:
         self, task: Task, turns: Sequence[int], key: tuple[int, int]
     ) -> _Item | None:
         """Return an item if the images fit its step and odd image, and no other by far."""
-        asked = Asked(task, self._place, shown=self._list_shown(turns))
+        asked = answering.Asked(task, self._place, shown=self._list_shown(turns))
         for reader in self._known.readers:
             found = reader.violations(asked)
             if found.pop(key) > 0 or min(found.values()) < _LEAST_VIOLATION_RAD:
@@ -319,11 +308,13 @@ class _Views:
         step, odd = key
         if task is Task.DIFFERENCE:
             return _Item(asked, odd, images=tuple(turns))
-        answer = STEPS_DEG.index(step)
-        return _Item(asked, ANGLES[answer], (ANGLES[1 - answer],), images=tuple(turns))
+        answer = answering.STEPS_DEG.index(step)
+        return _Item(
+            asked, answering.ANGLES[answer], (answering.ANGLES[1 - answer],), images=tuple(turns)
+        )
 
     def _ask_angles(self) -> Iterator[_Item]:
-        for step in shuffled(self._rng, STEPS_DEG):
+        for step in shuffled(self._rng, answering.STEPS_DEG):
             item = self._ask_rotation(Task.ANGLE, [step * i for i in range(4)], (step, 0))
             if item is not None:
                 yield item
@@ -346,15 +337,17 @@ class _Views:
                 for box in self._known.boxes(node.id)
             )
             said = (
-                decision(self._place, line)
+                answering.decision(self._place, line)
                 if line is not None and self._known.is_seen_floor(line)
                 else ''
                 for line in lines
             )
             right = next(said)
             if right and all(other == right for other in said):
-                others = shuffled(self._rng, [name for name in DECISIONS if name != right])
-                asked = Asked(Task.DECISION, self._place, self._known.view.name(node))
+                others = shuffled(
+                    self._rng, [name for name in answering.DECISIONS if name != right]
+                )
+                asked = answering.Asked(Task.DECISION, self._place, self._known.view.name(node))
                 yield _Item(asked, right, tuple(others[: OPTIONS - 1]), (node.id,))
 
 

@@ -13,13 +13,7 @@ from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.relations import LIMITS
 from osmabench_ros.semantics.scene_graph import RelationType, SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.suites.hypo3d.described_change import (
-    ChangeType,
-    DescribedChange,
-    apply_to_graph,
-    direction_in,
-    direction_question,
-)
+from osmabench_ros.suites.hypo3d import described_change
 from osmabench_ros.suites.hypo3d.hypotheses import (
     DEFAULT_CHANGES,
     Hypothesis,
@@ -150,7 +144,7 @@ class _Builder:
         new = made.graph.by_id.keys() - self._truth.graph.by_id.keys()
         graphs = [made.graph]
         for reader in self._readers_before[1 : len(self._before)]:
-            graph = apply_to_graph(
+            graph = described_change.apply_to_graph(
                 reader.graph, made.described, reader.named, new_id=max(new, default=None)
             )
             if graph is None:
@@ -222,10 +216,10 @@ class _Builder:
         return [self._word_question(item, kind) for item in _take_turns(shuffled(rng, chosen))]
 
     def _ask_direction(self, thing: str, origin: str) -> _Asked:
-        text = direction_question(thing, origin, self._anchors)
+        text = described_change.direction_question(thing, origin, self._anchors)
 
         def answer(reader: GraphReader) -> AnswerValue | None:
-            return direction_in(reader, thing, origin, self._anchors) or None
+            return described_change.direction_in(reader, thing, origin, self._anchors) or None
 
         return _Asked(Hypo3DKind.DIRECTION, text, AnswerType.TEXT, answer, (thing, origin))
 
@@ -273,7 +267,10 @@ def _find_nodes(builder: _Builder, made: Hypothesis, key: int) -> list[SceneNode
 
 
 def _list_queries(
-    change: DescribedChange, thing: str, labels: Sequence[str], others: Sequence[str]
+    change: described_change.DescribedChange,
+    thing: str,
+    labels: Sequence[str],
+    others: Sequence[str],
 ) -> Iterator[Query]:
     """Yield possible questions about a change and the objects around it; `thing` may be ''."""
     for label in labels:
@@ -292,7 +289,7 @@ def _list_queries(
         yield Query(QueryKind.DISTANCE, (thing, other))
         yield Query(QueryKind.RELATED, (thing, other), RelationType.NEXT_TO.value)
         yield Query(QueryKind.RELATED, (thing, other), RelationType.NEAR.value)
-    if change.type is ChangeType.ATTRIBUTE:
+    if change.type is described_change.ChangeType.ATTRIBUTE:
         yield Query(QueryKind.COLOR_OF, (thing,))
         yield Query(QueryKind.HAS_COLOR, (thing,), change.color)
         yield Query(QueryKind.HAS_COLOR, (thing,), 'white' if change.color != 'white' else 'black')

@@ -6,15 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from osmabench_ros.errors import SceneError
-from osmabench_ros.scenes.changes import (
-    Add,
-    Change,
-    Move,
-    Recolor,
-    Remove,
-    Replace,
-    apply_changes,
-)
+from osmabench_ros.scenes import changes
 from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
@@ -36,7 +28,7 @@ _MOST_TRIALS = 30
 _HELD = (RelationType.ON.value, RelationType.IN.value, RelationType.ATTACHED_TO.value)
 
 
-Draws = Iterator[tuple[Change, DescribedChange]]
+Draws = Iterator[tuple[changes.Change, DescribedChange]]
 """Changes as they would be made, and as they are described."""
 
 
@@ -44,7 +36,7 @@ Draws = Iterator[tuple[Change, DescribedChange]]
 class Hypothesis:
     """A change as it is made and described, and the scene and its graph after it."""
 
-    change: Change
+    change: changes.Change
     described: DescribedChange
     scene: Scene
     graph: SceneGraph
@@ -123,7 +115,7 @@ class _Chooser:
             if by_rule is None:
                 continue
             try:
-                scene = apply_changes(self._scene, (change,))
+                scene = changes.apply_changes(self._scene, (change,))
             except SceneError:
                 continue
             self._used |= {described.thing, described.other}
@@ -150,7 +142,7 @@ class _Chooser:
             described = DescribedChange(
                 ChangeType.MOVEMENT, name, side=side, distance_m=distance, anchors=self.anchors
             )
-            yield Move(kind='move', object=node.source_id, offset_m=(x, y, z)), described
+            yield changes.Move(kind='move', object=node.source_id, offset_m=(x, y, z)), described
 
     def _draw_way(self) -> tuple[Side, float]:
         side = tuple(Side)[int(self._rng.integers(4))]
@@ -159,7 +151,7 @@ class _Chooser:
     def _draw_removals(self) -> Draws:
         for node in self._list_free():
             described = DescribedChange(ChangeType.REMOVAL, self._view.name(node))
-            yield Remove(kind='remove', object=node.source_id), described
+            yield changes.Remove(kind='remove', object=node.source_id), described
 
     def _draw_paintings(self) -> Draws:
         for node in self._list_free():
@@ -170,7 +162,7 @@ class _Chooser:
                 continue
             color = shuffled(self._rng, new)[0]
             described = DescribedChange(ChangeType.ATTRIBUTE, name, color=color)
-            yield Recolor(kind='recolor', object=node.source_id, color=color), described
+            yield changes.Recolor(kind='recolor', object=node.source_id, color=color), described
 
     def _draw_additions(self) -> Draws:
         frame = frame_of(self._view.graph, self.anchors, self._reader.named)
@@ -195,7 +187,7 @@ class _Chooser:
                     anchors=self.anchors,
                 )
                 new = f'{like.source_id}_added'
-                change = Add(kind='add', name=new, like=like.source_id, position_m=where)
+                change = changes.Add(kind='add', name=new, like=like.source_id, position_m=where)
                 yield change, described
 
     def _draw_replacements(self) -> Draws:
@@ -207,7 +199,7 @@ class _Chooser:
                     continue
                 described = DescribedChange(ChangeType.REPLACEMENT, self._view.name(old), name)
                 yield (
-                    Replace(kind='replace', object=old.source_id, like=new.source_id),
+                    changes.Replace(kind='replace', object=old.source_id, like=new.source_id),
                     described,
                 )
 

@@ -11,16 +11,9 @@ from osmabench_ros.suites.question_suite import ExactQuestionsSuite
 from osmabench_ros.suites.space3d.folder import DetectedObject, Triple
 from osmabench_ros.vqa.exact import measurement, relations, robot_tasks, space
 from osmabench_ros.vqa.exact.generation import QuestionSet
+from osmabench_ros.vqa.judging import reading
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.judging.phrases import noun_phrases, words_of
-from osmabench_ros.vqa.judging.reading import (
-    as_yes_no,
-    is_denial,
-    is_quantity,
-    is_refusal,
-    plain,
-    quantities,
-)
 from osmabench_ros.vqa.kinds import COORDINATE_TOLERANCE_M, WALK_TOLERANCE_M, QueryKind
 from osmabench_ros.vqa.questions import SpatialCategory
 
@@ -63,7 +56,7 @@ class Facts:
     @property
     def values(self) -> list[float]:
         """Numbers other than coordinates and ids, lengths in metres; only lengths if any."""
-        found = quantities(self.rest)
+        found = reading.quantities(self.rest)
         lengths = [item.value for item in found if item.is_length]
         return lengths or [item.value for item in found]
 
@@ -110,28 +103,28 @@ class SentenceGrader:
 
     def grade(self, question: str, right: str, said: str, criterion: str = '') -> RuleGrade:
         """Return the grade of an answer to a question."""
-        if not is_refusal(right):
+        if not reading.is_refusal(right):
             sentences = re.split(r'(?<=[.;\n])\s+', said)
-            if is_refusal(sentences[0]):
+            if reading.is_refusal(sentences[0]):
                 return RuleGrade(False, 'declines')
             # A later one may say of another room that something is not known of it.
-            said = ' '.join(sentence for sentence in sentences if not is_refusal(sentence))
+            said = ' '.join(sentence for sentence in sentences if not reading.is_refusal(sentence))
         wanted, given = facts_of(right), facts_of(said)
         wanted = replace(wanted, rest=_LABEL.sub('', wanted.rest.strip(' ,;.')))
         if wanted.coordinates:
             return self._grade_coordinates(wanted, given)
         context = f'{question} {right} {criterion}'
-        lengths = [item for item in quantities(wanted.rest) if item.is_length]
-        numbers = len(quantities(wanted.rest))
+        lengths = [item for item in reading.quantities(wanted.rest) if item.is_length]
+        numbers = len(reading.quantities(wanted.rest))
         if numbers == 1 and (lengths or (_DISTANCE.search(f'{question} {right}'))):
             tolerance_m = WALK_TOLERANCE_M if _NAVIGABLE.search(context) else STRAIGHT_TOLERANCE_M
             return self._grade_distance(wanted, given, tolerance_m)
-        if re.match(r'(?:yes|no)\b', plain(right)):
-            polarity = as_yes_no(said)
+        if re.match(r'(?:yes|no)\b', reading.plain(right)):
+            polarity = reading.as_yes_no(said)
             if polarity is None:
                 return _NO_RULE
-            return RuleGrade(polarity == as_yes_no(right), 'yes or no')
-        if is_quantity(wanted.rest) and numbers == 1:
+            return RuleGrade(polarity == reading.as_yes_no(right), 'yes or no')
+        if reading.is_quantity(wanted.rest) and numbers == 1:
             return _count(wanted, given, said)
         if wanted.ids and not re.search(r'[A-Za-z]{3,}', wanted.rest):
             if not given.ids:
@@ -192,7 +185,7 @@ class SentenceGrader:
 def _count(wanted: Facts, given: Facts, said: str) -> RuleGrade:
     (right,) = wanted.values
     values = set(given.values)
-    if not values and is_denial(said):
+    if not values and reading.is_denial(said):
         values = {0.0}
     if len(values) != 1:
         return RuleGrade(False, 'gives no number') if not values else _NO_RULE

@@ -16,23 +16,15 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
 from osmabench_ros.semantics.storeys import find_storey, find_storeys
+from osmabench_ros.vqa import english
 from osmabench_ros.vqa.answering.ways import FloorWays, ways_of_map
-from osmabench_ros.vqa.english import (
-    ADJECTIVES,
-    COLORS,
-    MATERIALS,
-    basic_color,
-    color_name,
-    confusable,
-    material_noun,
-)
 from osmabench_ros.vqa.graph_index import Embedder, GraphIndex, LabelMatcher
 from osmabench_ros.vqa.questions import AnswerValue
 
 if TYPE_CHECKING:
     from osmabench_ros.vqa.kinds import Query
 
-_MATERIAL_WORDS = frozenset(MATERIALS) | frozenset(MATERIALS.values())
+_MATERIAL_WORDS = frozenset(english.MATERIALS) | frozenset(english.MATERIALS.values())
 
 
 @dataclass(frozen=True)
@@ -210,7 +202,7 @@ class GraphReader:
 
     def _search(self, phrase: str) -> Referents:
         words = phrase.split()
-        cuts = [cut for cut in range(len(words)) if set(words[:cut]) <= ADJECTIVES]
+        cuts = [cut for cut in range(len(words)) if set(words[:cut]) <= english.ADJECTIVES]
         # 'glass door' may be a label itself; 'red chair' only looks like one to an embedder, so
         # similarity is asked about bare nouns first.
         for match, order in (
@@ -242,11 +234,13 @@ def _reliability(node: SceneNode) -> tuple[float, float, int]:
 
 
 def _with_attributes(nodes: tuple[SceneNode, ...], adjectives: list[str]) -> Referents:
-    material = next((material_noun(w) for w in adjectives if w in MATERIALS.values()), '')
-    color = ' '.join(word for word in adjectives if word not in MATERIALS.values())
+    material = next(
+        (english.material_noun(w) for w in adjectives if w in english.MATERIALS.values()), ''
+    )
+    color = ' '.join(word for word in adjectives if word not in english.MATERIALS.values())
     unknown = False
     for key, wanted, alike in (
-        ('color', color, confusable),
+        ('color', color, english.confusable),
         ('material', material, _same_material),
     ):
         if not wanted:
@@ -258,7 +252,7 @@ def _with_attributes(nodes: tuple[SceneNode, ...], adjectives: list[str]) -> Ref
 
 
 def _same_material(first: str, second: str) -> bool:
-    return material_noun(first) == material_noun(second)
+    return english.material_noun(first) == english.material_noun(second)
 
 
 def _matching(
@@ -269,7 +263,7 @@ def _matching(
 ) -> tuple[SceneNode, ...]:
     """Return the nodes that may have the wanted value, the same basic colour first."""
     found = [
-        (basic_color(value) != basic_color(wanted), node)
+        (english.basic_color(value) != english.basic_color(wanted), node)
         for node in nodes
         if (value := values[node.id]) is not None and alike(value, wanted)
     ]
@@ -282,7 +276,7 @@ def attribute(node: SceneNode, key: str) -> str | None:
     if isinstance(value, str) and value:
         return value
     words = {word for caption in node.captions for word in re.findall(r'[a-z]+', caption.lower())}
-    known = frozenset(COLORS) if key == 'color' else _MATERIAL_WORDS
-    normal = color_name if key == 'color' else material_noun
+    known = frozenset(english.COLORS) if key == 'color' else _MATERIAL_WORDS
+    normal = english.color_name if key == 'color' else english.material_noun
     values = {normal(word) for word in words & known}
     return values.pop() if len(values) == 1 else None

@@ -13,18 +13,8 @@ from pydantic import Field
 
 from osmabench_ros.base.progress import Progress, share, silent
 from osmabench_ros.base.strict import Strict, validated
+from osmabench_ros.language import model
 from osmabench_ros.language.client import Outcome, Parser, raise_if_incomplete
-from osmabench_ros.language.model import (
-    ImagePart,
-    ModelRequest,
-    Tool,
-    ToolCall,
-    ToolReply,
-    ToolResult,
-    Turn,
-    estimated_tokens,
-    json_object,
-)
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import normalised_name
@@ -58,10 +48,10 @@ _TITLES = {GRAPH: '', 'question_only': ' without map'}
 class Tools(Protocol):
     """Tools on one map, for a language model that calls functions."""
 
-    declared: tuple[Tool, ...]
+    declared: tuple[model.Tool, ...]
     """The tools as a model gets them; the last one gives the answer."""
 
-    def call(self, call: ToolCall) -> ToolResult | GivenAnswer:
+    def call(self, call: model.ToolCall) -> model.ToolResult | GivenAnswer:
         """Return the result of a call, or the answer that it gives."""
         ...
 
@@ -75,7 +65,7 @@ class Shown:
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
-    images: tuple[ImagePart, ...] = ()
+    images: tuple[model.ImagePart, ...] = ()
     nodes: frozenset[int] = frozenset()
     dropped: Mapping[str, int] = field(default_factory=dict)
     tools: Tools | None = None
@@ -128,7 +118,7 @@ class LanguageModelAnswerer:
 
     def requests(
         self, semantic_map: SemanticMap, inquiries: Sequence[Inquiry]
-    ) -> list[ModelRequest] | None:
+    ) -> list[model.ModelRequest] | None:
         """Return the requests that `answer` would make, None if they depend on the replies."""
         shown = self._context.shown(semantic_map, self._material)
         return None if shown.tools else [talk.first for talk in self._talks(inquiries, shown)]
@@ -142,8 +132,8 @@ class LanguageModelAnswerer:
         """Return one answer for each inquiry; IncompleteError holds all if the server failed."""
         shown = self._context.shown(semantic_map, self._material)
         talks, rounds = self._talks(inquiries, shown), shown.rounds
-        read: Parser[GivenAnswers | ToolReply] = (
-            ToolReply.model_validate_json if shown.tools else partial(parse, GivenAnswers)
+        read: Parser[GivenAnswers | model.ToolReply] = (
+            model.ToolReply.model_validate_json if shown.tools else partial(parse, GivenAnswers)
         )
         for number in range(rounds):
             open_talks = [talk for talk in talks if talk.given is None]
@@ -175,7 +165,7 @@ class LanguageModelAnswerer:
             asked = [question_data(item) for item in batch]
             text = self.prompt.render(questions=asked, question=asked[0], **shown.values)
             form = None if shown.tools else schema(GivenAnswers)
-            first = ModelRequest(text, self.prompt.system, (*shown.images, *own), form)
+            first = model.ModelRequest(text, self.prompt.system, (*shown.images, *own), form)
             talks.append(_Talk(batch, first))
         return talks
 
@@ -185,22 +175,22 @@ class _Talk:
     """Some questions to a model, the calls of tools that it made, and in the end its answers."""
 
     asked: Sequence[Inquiry]
-    first: ModelRequest
+    first: model.ModelRequest
     given: Mapping[str, GivenAnswer] | None = None
     note: str = 'the reply left this question out'
     failure: str = ''
     incomplete: str = ''
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[model.Turn] = field(default_factory=list)
     used: list[ToolUse] = field(default_factory=list)
 
-    def request(self, tools: Tools | None, *, is_last: bool) -> ModelRequest:
+    def request(self, tools: Tools | None, *, is_last: bool) -> model.ModelRequest:
         """Return the next request."""
         if tools is None:
             return self.first
         offered = tools.declared[-1:] if is_last else tools.declared
         return replace(self.first, tools=offered, turns=tuple(self.turns))
 
-    def take(self, outcome: Outcome[GivenAnswers | ToolReply], tools: Tools | None) -> None:
+    def take(self, outcome: Outcome[GivenAnswers | model.ToolReply], tools: Tools | None) -> None:
         """Serve the calls of a reply, or end with its answers."""
         reply = outcome.value
         if reply is None:
@@ -211,17 +201,17 @@ class _Talk:
             calls = reply.calls[:MOST_CALLS]
             results = tuple(self._serve_call(call, tools) for call in calls)
             sent = tuple(_well_formed(call) for call in calls)
-            self.turns.append(Turn(ToolReply(text=reply.text, calls=sent), results))
+            self.turns.append(model.Turn(model.ToolReply(text=reply.text, calls=sent), results))
         elif text := reply.text.strip()[:_LONGEST_ANSWER]:
             self._end(GivenAnswer(id='', answer=text))
         else:
             self.give_up('neither an answer nor a call of a tool')
 
-    def _serve_call(self, call: ToolCall, tools: Tools) -> ToolResult:
+    def _serve_call(self, call: model.ToolCall, tools: Tools) -> model.ToolResult:
         result = tools.call(call)
         if isinstance(result, GivenAnswer):
             self._end(result)
-            result = ToolResult('taken')
+            result = model.ToolResult('taken')
         said = result.text[:_KEPT_RESULT]
         if result.image is not None:
             said += f' (picture {result.image.sha256[:12]})'
@@ -253,17 +243,17 @@ class _Talk:
 _NO_ANSWER = 'the model says that the map has no answer'
 
 
-def arguments_of(call: ToolCall) -> dict[str, Any]:
+def arguments_of(call: model.ToolCall) -> dict[str, Any]:
     """Return the arguments of a call; ValueError if they are too long or not a JSON object."""
     if len(call.arguments) > MOST_ARGUMENT_CHARACTERS:
         raise ValueError(f'the arguments have more than {MOST_ARGUMENT_CHARACTERS} characters')
     try:
-        return json_object(call.arguments.encode())
+        return model.json_object(call.arguments.encode())
     except ValueError as error:
         raise ValueError(f'the arguments are not a JSON object: {error}') from error
 
 
-def _well_formed(call: ToolCall) -> ToolCall:
+def _well_formed(call: model.ToolCall) -> model.ToolCall:
     """Return a call as it is sent back: servers choke on malformed ones, even their own."""
     call = call.model_copy(update={'name': call.name[:_LONGEST_NAME] or 'unnamed'})
     try:
@@ -345,7 +335,7 @@ def _fitting(lines: Iterable[str], max_tokens: int) -> tuple[list[str], int]:
     """Return the first lines that fit into a budget, and the tokens left of it."""
     kept: list[str] = []
     for line in lines:
-        cost = estimated_tokens(line) + 1
+        cost = model.estimated_tokens(line) + 1
         if cost > max_tokens:
             break
         max_tokens -= cost
@@ -420,7 +410,7 @@ def show_graph(graph: SceneGraph, max_tokens: int, *, relations: bool = True) ->
     kept = {node.id for node in things[: len(lines)]}
     related, relations_dropped = [], 0
     for edge_line in _relation_lines(graph, kept) if relations else ():
-        cost = estimated_tokens(edge_line) + 1
+        cost = model.estimated_tokens(edge_line) + 1
         if cost > left:
             relations_dropped += 1
             continue

@@ -7,15 +7,9 @@ from pydantic import Field
 
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.vqa.answering import pictures
 from osmabench_ros.vqa.answering.answerer import AnsweringMaterial
 from osmabench_ros.vqa.answering.language_model import Context, LanguageModelAnswerer, Shown
-from osmabench_ros.vqa.answering.pictures import (
-    encoded,
-    four_views,
-    list_kept_frames,
-    photo,
-    top_view_of,
-)
 
 
 class Images(Context):
@@ -39,7 +33,7 @@ class Frames(Images):
     def shown(self, semantic_map: SemanticMap, material: AnsweringMaterial) -> Shown:
         """Return the frames; raises QuestionError if the run kept none."""
         del semantic_map
-        frames = list_kept_frames(material.frames) if material.frames is not None else {}
+        frames = pictures.list_kept_frames(material.frames) if material.frames is not None else {}
         if not frames:
             raise QuestionError(
                 f'there are no frames for the answerer "frames" in {material.frames}; runs keep '
@@ -49,7 +43,7 @@ class Frames(Images):
         places = np.linspace(0, len(indices) - 1, min(self.count, len(indices)))
         chosen = [indices[round(place)] for place in places.tolist()]
         lines = [f'frame {index} of the path of a camera' for index in chosen]
-        return Shown({'pictures': lines}, tuple(photo(frames[index]) for index in chosen))
+        return Shown({'pictures': lines}, tuple(pictures.photo(frames[index]) for index in chosen))
 
 
 class FourViews(Images):
@@ -60,13 +54,13 @@ class FourViews(Images):
     def shown(self, semantic_map: SemanticMap, material: AnsweringMaterial) -> Shown:
         """Return the views; raises QuestionError if the map has no points."""
         del material
-        views = four_views(semantic_map)
+        views = pictures.four_views(semantic_map)
         if not views:
             raise QuestionError('the map has no points to draw for the answerer "four_views"')
         lines = [
             f'the whole place from above, seen along {axis}' for axis in ('+x', '-x', '+y', '-y')
         ]
-        return Shown({'pictures': lines}, tuple(encoded(view) for view in views))
+        return Shown({'pictures': lines}, tuple(pictures.encoded(view) for view in views))
 
 
 class TopView(Images):
@@ -79,10 +73,12 @@ class TopView(Images):
         """Return the view; raises QuestionError if the map has neither points nor boxes."""
         del material
         try:
-            view, axes = top_view_of(semantic_map, labels=self.labels)
+            view, axes = pictures.top_view_of(semantic_map, labels=self.labels)
         except ValueError as error:
             raise QuestionError(f'{error} for the answerer "top_view"') from error
-        return Shown({'pictures': [f'the whole place from above; {axes}']}, (encoded(view),))
+        return Shown(
+            {'pictures': [f'the whole place from above; {axes}']}, (pictures.encoded(view),)
+        )
 
 
 ImagesAnswerer = partial(LanguageModelAnswerer, Images)

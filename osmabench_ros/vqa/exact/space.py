@@ -7,16 +7,10 @@ import numpy as np
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
 from osmabench_ros.semantics.storeys import find_storey
+from osmabench_ros.vqa import graph_index
 from osmabench_ros.vqa.answering.ways import FloorWays
 from osmabench_ros.vqa.exact.measurement import LARGEST_COUNT, centers
 from osmabench_ros.vqa.exact.view import Draft, SceneView, drafted, sample_pairs, shuffled
-from osmabench_ros.vqa.graph_index import (
-    bends_m,
-    height_spread_m,
-    mirror_error_m,
-    off_line_m,
-    slack_m,
-)
 from osmabench_ros.vqa.kinds import ALIKE_M, MIRRORED_M, ROW_M, Query, QueryKind
 
 _INSIDE_M, _WALL_M = 0.2, 0.15
@@ -93,7 +87,9 @@ def ways(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
         yield view.about(QueryKind.WALK, first, second, answer=round(length_m, 3))
         line = view.ways[0].path(start, goal)
         is_level = storey(first) == storey(second)  # stairs turn back
-        left_m, right_m = bends_m(line) if line is not None and is_level else (0.0, 0.0)
+        left_m, right_m = (
+            graph_index.bends_m(line) if line is not None and is_level else (0.0, 0.0)
+        )
         if max(left_m, right_m) >= _LEAST_BEND_M and min(left_m, right_m) <= _MOST_OTHER_M:
             yield view.about(QueryKind.WALK_SIDE, first, second)
         third = nodes[int(rng.integers(len(nodes)))]
@@ -135,10 +131,10 @@ def patterns(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[
         nodes = [node for node in view.by_label[label] if node.box is not None]
         if len(nodes) < len(view.by_label[label]):
             continue
-        spread = height_spread_m(nodes)
+        spread = graph_index.height_spread_m(nodes)
         if spread <= ALIKE_M / 3 or spread >= 2 * ALIKE_M:
             yield drafted(Query(QueryKind.ALIKE, (label,)), nodes)
-        off = off_line_m(nodes)
+        off = graph_index.off_line_m(nodes)
         if len(nodes) > 2 and (off <= ROW_M / 3 or off >= 2 * ROW_M):
             yield drafted(Query(QueryKind.ROW, (label,)), nodes)
         if len(nodes) == 2:
@@ -165,7 +161,7 @@ def _draft_symmetry(view: SceneView, label: str, nodes: list[SceneNode]) -> Iter
         # Only objects nearby are worth asking about.
         if about in nodes or np.linalg.norm(about.known_box.center[:2] - between) > _NEARBY_M:
             continue
-        error_m = mirror_error_m(nodes, about)
+        error_m = graph_index.mirror_error_m(nodes, about)
         if error_m <= MIRRORED_M / 3 or error_m >= 2 * MIRRORED_M:
             query = Query(QueryKind.MIRRORED, (label, view.name(about)))
             yield drafted(query, (*nodes, about))
@@ -193,11 +189,11 @@ def fits(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
     """Ask whether one object would fit on top of another, only if along the axes."""
     nodes = [node for node in view.named_boxed if _is_along_axes(node)]
     for upper, lower in sample_pairs(rng, nodes, limit):
-        slack = slack_m(upper.known_box, lower.known_box)
+        slack = graph_index.slack_m(upper.known_box, lower.known_box)
         if abs(slack) >= _LEAST_CLEAR_M:
             yield view.about(QueryKind.FITS_ON, upper, lower)
         other = nodes[int(rng.integers(len(nodes)))]
-        rest = slack_m(other.known_box, lower.known_box)
+        rest = graph_index.slack_m(other.known_box, lower.known_box)
         low, high = sorted((slack, rest))
         if other not in (upper, lower) and low <= -_LEAST_CLEAR_M and high >= _LEAST_CLEAR_M:
             yield view.about(QueryKind.WHICH_FITS, upper, other, lower)

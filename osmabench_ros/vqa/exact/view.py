@@ -14,14 +14,8 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.semantics.labels import NO_INSTANCE, normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.vqa import english
 from osmabench_ros.vqa.answering.ways import FloorWays
-from osmabench_ros.vqa.english import (
-    BASIC_COLORS,
-    MATERIALS,
-    color_name,
-    confusable,
-    material_noun,
-)
 from osmabench_ros.vqa.graph_index import GraphIndex
 from osmabench_ros.vqa.kinds import Kind, Query
 from osmabench_ros.vqa.knowledge import knowledge
@@ -269,20 +263,20 @@ def color_of(node: SceneNode) -> str:
     """Return the colour of a node, '' if unknown or if its parts differ."""
     if knowledge().is_mixed(label_of(node)):
         return ''
-    return color_name(str(node.attributes.get('color', '')))
+    return english.color_name(str(node.attributes.get('color', '')))
 
 
 def is_basic(color: str) -> bool:
     """Return whether a colour is a basic color term without a shade, which light would change."""
-    return color in BASIC_COLORS
+    return color in english.BASIC_COLORS
 
 
 def material_of(node: SceneNode) -> str:
     """Return the material noun of a node, '' if unknown, mixed, or not one the questions use."""
     if knowledge().is_mixed(label_of(node)):
         return ''
-    noun = material_noun(str(node.attributes.get('material', '')))
-    return noun if noun in MATERIALS else ''
+    noun = english.material_noun(str(node.attributes.get('material', '')))
+    return noun if noun in english.MATERIALS else ''
 
 
 def _telling_name(label: str, node: SceneNode, rivals: Sequence[SceneNode]) -> str:
@@ -290,17 +284,17 @@ def _telling_name(label: str, node: SceneNode, rivals: Sequence[SceneNode]) -> s
     color, material = color_of(node), material_of(node)
     if not is_basic(color):
         color = ''
-    if color and all(color_of(o) and not confusable(color, color_of(o)) for o in others):
+    if color and all(color_of(o) and not english.confusable(color, color_of(o)) for o in others):
         return f'{color} {label}'
     if material and all(material_of(o) not in ('', material) for o in others):
-        return f'{MATERIALS[material]} {label}'
+        return f'{english.MATERIALS[material]} {label}'
     if color and material and all(_differs(o, color, material) for o in others):
-        return f'{color} {MATERIALS[material]} {label}'
+        return f'{color} {english.MATERIALS[material]} {label}'
     return ''
 
 
 def _differs(other: SceneNode, color: str, material: str) -> bool:
-    far_color = bool(color_of(other)) and not confusable(color, color_of(other))
+    far_color = bool(color_of(other)) and not english.confusable(color, color_of(other))
     return far_color or material_of(other) not in ('', material)
 
 

@@ -20,15 +20,9 @@ from support.world.graphs import content_of
 from osmabench_ros.base.contract import MARKERS, POINT_CLOUD
 from osmabench_ros.errors import ConfigError, ContractError, SequenceError
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.maps import map_kinds
 from osmabench_ros.maps.announced_map import announced_map
 from osmabench_ros.maps.importer import TopicOptions
-from osmabench_ros.maps.map_kinds import (
-    DETECTIONS,
-    DSG_UPDATE,
-    SEMANTIC_MAP,
-    choose_map_topic,
-    read_recorded_map,
-)
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
@@ -53,7 +47,7 @@ def semantic_map(count):
 
 def read(folder, topic, until_ns=None):
     with open_bag(folder) as bag:
-        return read_recorded_map(bag, topic, OPTIONS, until_ns=until_ns)
+        return map_kinds.read_recorded_map(bag, topic, OPTIONS, until_ns=until_ns)
 
 
 def sent(made, log_ns, *, lost=0):
@@ -142,7 +136,7 @@ def test_a_bad_scene_graph_is_refused_alike_live_and_from_a_bag(changes, labels,
         open_bag(folder) as bag,
         pytest.raises(ContractError, match=f'topic "/robot/semantic_map" from .*: {reason}'),
     ):
-        read_recorded_map(bag, '/robot/semantic_map', options)
+        map_kinds.read_recorded_map(bag, '/robot/semantic_map', options)
 
 
 def test_a_damaged_chunk_is_an_error_not_a_map(tmp_path):
@@ -205,18 +199,18 @@ def test_markers_are_read_where_there_is_nothing_better(tmp_path):
 
 
 def test_the_map_topic_is_found_or_the_candidates_are_named():
-    own = {'/semantic_map': SEMANTIC_MAP, '/semantic_map_points': POINT_CLOUD,
+    own = {'/semantic_map': map_kinds.SEMANTIC_MAP, '/semantic_map_points': POINT_CLOUD,
            '/semantic_map_markers': MARKERS, '/tf': 'tf2_msgs/msg/TFMessage'}  # fmt: skip
-    assert choose_map_topic(own) == '/semantic_map'
-    assert choose_map_topic(own, 'semantic_map_points') == '/semantic_map_points'
-    assert choose_map_topic({**own, '/stack/cloud': POINT_CLOUD}) == '/semantic_map'
-    assert choose_map_topic({'/a': DETECTIONS, '/b': MARKERS}) == '/a'
-    assert choose_map_topic({'/b': MARKERS}) == '/b'
+    assert map_kinds.choose_map_topic(own) == '/semantic_map'
+    assert map_kinds.choose_map_topic(own, 'semantic_map_points') == '/semantic_map_points'
+    assert map_kinds.choose_map_topic({**own, '/stack/cloud': POINT_CLOUD}) == '/semantic_map'
+    assert map_kinds.choose_map_topic({'/a': map_kinds.DETECTIONS, '/b': MARKERS}) == '/a'
+    assert map_kinds.choose_map_topic({'/b': MARKERS}) == '/b'
     with pytest.raises(ConfigError, match=r'/cloud_map .*/dsg .*--map-topic'):
-        choose_map_topic({'/dsg': DSG_UPDATE, '/cloud_map': POINT_CLOUD})
+        map_kinds.choose_map_topic({'/dsg': map_kinds.DSG_UPDATE, '/cloud_map': POINT_CLOUD})
     with pytest.raises(ConfigError, match=r'no topic of a type that holds maps.*it has /tf'):
-        choose_map_topic({'/tf': 'tf2_msgs/msg/TFMessage'})
+        map_kinds.choose_map_topic({'/tf': 'tf2_msgs/msg/TFMessage'})
     with pytest.raises(ConfigError, match='Did you mean "/semantic_map"'):
-        choose_map_topic(own, '/semantic_mop')
+        map_kinds.choose_map_topic(own, '/semantic_mop')
     with pytest.raises(ConfigError, match='TFMessage, which is not a map'):
-        choose_map_topic(own, '/tf')
+        map_kinds.choose_map_topic(own, '/tf')

@@ -4,15 +4,7 @@ from hypothesis import strategies as st
 from support.world.scenes import CAMERA, camera_at
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.simulation.opengl.geometry import (
-    CUBE_FACES,
-    find_planes,
-    measure_distances,
-    project_camera,
-    project_cube,
-    project_parallel,
-    select_boxes,
-)
+from osmabench_ros.simulation.opengl import geometry
 
 
 @settings(max_examples=50, deadline=None)
@@ -22,8 +14,8 @@ def test_a_box_with_a_visible_point_is_never_culled(seed):
     pose = camera_at(*rng.uniform(-3, 3, 3), rng.uniform(-3, 3))
     low = rng.uniform(-6, 6, (200, 3))
     high = low + rng.uniform(0, 2, (200, 3))
-    clip = project_camera(CAMERA, 0.05, 10.0) @ pose.inverse().matrix
-    kept = select_boxes(low, high, find_planes(clip))
+    clip = geometry.project_camera(CAMERA, 0.05, 10.0) @ pose.inverse().matrix
+    kept = geometry.select_boxes(low, high, geometry.find_planes(clip))
     inside = low + rng.uniform(0, 1, (50, 200, 3)) * (high - low)
     seen = pose.inverse().transform(inside)
     with np.errstate(divide='ignore', invalid='ignore'):
@@ -36,7 +28,7 @@ def test_a_box_with_a_visible_point_is_never_culled(seed):
 
 def test_projection_agrees_with_the_intrinsics():
     point = np.array([0.3, -0.2, 2.0])
-    x, y, _, w = project_camera(CAMERA, 0.05, 50.0) @ [*point, 1.0]
+    x, y, _, w = geometry.project_camera(CAMERA, 0.05, 50.0) @ [*point, 1.0]
     pixel = ((np.array([x, y]) / w + 1) / 2) * [CAMERA.width, CAMERA.height] - 0.5
     np.testing.assert_allclose(pixel, CAMERA.project(point))
 
@@ -44,8 +36,8 @@ def test_projection_agrees_with_the_intrinsics():
 def test_the_six_faces_of_a_cube_cover_every_direction_once():
     directions = np.random.default_rng(0).normal(size=(500, 3)) + [1.0, 2.0, 3.0] * np.ones(3)
     count = np.zeros(500, int)
-    for face in range(CUBE_FACES):
-        matrix = project_cube(face, np.array([1.0, 2.0, 3.0]), 1e-3, 100.0)
+    for face in range(geometry.CUBE_FACES):
+        matrix = geometry.project_cube(face, np.array([1.0, 2.0, 3.0]), 1e-3, 100.0)
         clip = np.column_stack([directions, np.ones(500)]) @ matrix.T
         count += (np.abs(clip[:, :3]) <= clip[:, 3:]).all(axis=1)
     np.testing.assert_array_equal(count, 1)
@@ -55,7 +47,7 @@ def test_a_parallel_projection_holds_the_whole_box():
     box = AxisAlignedBox(np.array([-5.0, -2.0, 0.0]), np.array([3.0, 4.0, 2.5]))
     corners = np.array([[x, y, z] for x in (-5, 3) for y in (-2, 4) for z in (0, 2.5)])
     for direction in ([0.0, 0.0, -1.0], [0.3, -1.0, -0.2], [1.0, 0.0, 0.0]):
-        matrix = project_parallel(np.array(direction), box)
+        matrix = geometry.project_parallel(np.array(direction), box)
         clip = np.column_stack([corners, np.ones(8)]) @ matrix.T
         assert (np.abs(clip[:, :3]) <= 1).all()
         along = matrix[2, :3]
@@ -66,4 +58,6 @@ def test_the_distance_to_a_box_is_zero_inside():
     low, high = np.zeros((2, 3)), np.ones((2, 3))
     low[1] += 3
     high[1] += 3
-    np.testing.assert_allclose(measure_distances(low, high, np.full(3, 0.5)), [0, 2.5 * 3**0.5])
+    np.testing.assert_allclose(
+        geometry.measure_distances(low, high, np.full(3, 0.5)), [0, 2.5 * 3**0.5]
+    )

@@ -9,49 +9,41 @@ from typer.testing import CliRunner
 from osmabench_ros.cli.score import app
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.metrics.record import Mode
-from osmabench_ros.suites.cospace.published import (
-    PUBLISHED,
-    Order,
-    Saved,
-    Task,
-    as_published,
-    is_right,
-    strictly,
-)
+from osmabench_ros.suites.cospace import published
 
 COMPASS = ('north', 'east', 'south', 'west')
 
 
 @pytest.mark.parametrize(('task', 'said', 'answer', 'read', 'strict'), [
-    (Task.DIRECTION, 'B. east', 'B', 'B', 'B'),
-    (Task.DIRECTION, 'B', 'B', 'B', 'B'),
-    (Task.DIRECTION, 'Answer: B', 'B', 'B', 'B'),
+    (published.Task.DIRECTION, 'B. east', 'B', 'B', 'B'),
+    (published.Task.DIRECTION, 'B', 'B', 'B', 'B'),
+    (published.Task.DIRECTION, 'Answer: B', 'B', 'B', 'B'),
     # The right letter with a dot counts, but not beside another; then the whole text is read.
-    (Task.DIRECTION, 'Not A. but B.', 'B', 'Not A. but B.', None),
+    (published.Task.DIRECTION, 'Not A. but B.', 'B', 'Not A. but B.', None),
     # Without it the last capital letter counts, that of any word, or of a wrong option.
-    (Task.DIRECTION, 'It is B, I think', 'B', 'I', None),
-    (Task.DIRECTION, 'The answer is D. Because of C', 'A', 'C', 'D'),
-    (Task.DIRECTION, 'east', 'B', 'E', 'B'),
+    (published.Task.DIRECTION, 'It is B, I think', 'B', 'I', None),
+    (published.Task.DIRECTION, 'The answer is D. Because of C', 'A', 'C', 'D'),
+    (published.Task.DIRECTION, 'east', 'B', 'E', 'B'),
     # What is read depends on what is right: 'one' is in 'none' where 1 is, and elsewhere nothing.
-    (Task.COUNT, 'There are none', '1', '1', None),
-    (Task.COUNT, 'There are none', '2', '-1', None),
-    (Task.COUNT, 'There are two chairs', '2', '2', '2'),
-    (Task.COUNT, 'I see 3 of them', '2', '3', '3'),
-    (Task.COUNT, 'Twelve', '12', '-1', '12'),
-    (Task.DIFFERENCE, 'The 4 others fit, image 2 does not', '2', '4', None),
-    (Task.PLACE, "{'Answer1': 'B', 'Answer2': 'D'}", 'B', 'B', 'B'),
-    (Task.DECISION, "{'Answer1': 'B', 'Answer2': 'D'}", 'D', 'D', 'D'),
-    (Task.DECISION, 'Answer1: B\nAnswer2: D', 'D', 'E', 'D'),
-    (Task.PLACE, '{"Answer1": "", "Answer2": "D"}', 'B', 'E', None),
-    (Task.PLACE, 'B and D', 'B', 'E', None),
+    (published.Task.COUNT, 'There are none', '1', '1', None),
+    (published.Task.COUNT, 'There are none', '2', '-1', None),
+    (published.Task.COUNT, 'There are two chairs', '2', '2', '2'),
+    (published.Task.COUNT, 'I see 3 of them', '2', '3', '3'),
+    (published.Task.COUNT, 'Twelve', '12', '-1', '12'),
+    (published.Task.DIFFERENCE, 'The 4 others fit, image 2 does not', '2', '4', None),
+    (published.Task.PLACE, "{'Answer1': 'B', 'Answer2': 'D'}", 'B', 'B', 'B'),
+    (published.Task.DECISION, "{'Answer1': 'B', 'Answer2': 'D'}", 'D', 'D', 'D'),
+    (published.Task.DECISION, 'Answer1: B\nAnswer2: D', 'D', 'E', 'D'),
+    (published.Task.PLACE, '{"Answer1": "", "Answer2": "D"}', 'B', 'E', None),
+    (published.Task.PLACE, 'B and D', 'B', 'E', None),
 ])  # fmt: skip
 def test_replies_are_read_as_published_and_without_what_is_right(task, said, answer, read, strict):
-    options = () if task in (Task.COUNT, Task.DIFFERENCE) else COMPASS
-    item = Saved(task, Order.CLOCKWISE, 0, options, answer, said)
-    assert as_published(task, said, answer) == read
-    assert strictly(item) == strict
-    assert is_right(item, Mode.COMPAT) is (read == answer)
-    assert is_right(item, Mode.STRICT) is (strict == answer)
+    options = () if task in (published.Task.COUNT, published.Task.DIFFERENCE) else COMPASS
+    item = published.Saved(task, published.Order.CLOCKWISE, 0, options, answer, said)
+    assert published.as_published(task, said, answer) == read
+    assert published.strictly(item) == strict
+    assert published.is_right(item, Mode.COMPAT) is (read == answer)
+    assert published.is_right(item, Mode.STRICT) is (strict == answer)
 
 
 def test_figures_by_task_and_order_with_baselines(tmp_path):
@@ -65,7 +57,7 @@ def test_figures_by_task_and_order_with_baselines(tmp_path):
     }))  # fmt: skip
     file = tmp_path / 'pred.jsonl'
     file.write_text('\n'.join(rows))
-    found = PUBLISHED.score_files([file])
+    found = published.PUBLISHED.score_files([file])
     scores = {(row['mode'], row['task'], row['order']): row for row in found}
     for mode in ('compat', 'strict'):
         assert scores[mode, 'DIR-Rec', 'clockwise']['accuracy'] == pytest.approx(2 / 3)
@@ -87,7 +79,7 @@ def test_annotations_alone_give_the_baselines(tmp_path):
     letters = 'A' * 83 + 'B' * 78 + 'C' * 55 + 'D' * 34
     file = tmp_path / 'direction.jsonl'
     file.write_text('\n'.join(line('direction', i, x) for i, x in enumerate(letters)))
-    score = PUBLISHED.score_files([file])[0]
+    score = published.PUBLISHED.score_files([file])[0]
     assert (score['answered'], score['accuracy']) == (0, None)
     assert score['majority'] == pytest.approx(0.332)
 
@@ -105,4 +97,4 @@ def test_a_fault_is_named_with_file_and_line(tmp_path, text, message):
     file = tmp_path / 'x.jsonl'
     file.write_text(text)
     with pytest.raises(QuestionError, match=message):
-        PUBLISHED.score_files([file])
+        published.PUBLISHED.score_files([file])

@@ -21,15 +21,7 @@ from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.specification import FactKind, facts, read_specification
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth, write_ground_truth
-from osmabench_ros.suites.promptgt import (
-    PROMPT,
-    compare_sources,
-    place_of,
-    put_side_by_side,
-    read_questions,
-    read_verdicts,
-    write_questions,
-)
+from osmabench_ros.suites import promptgt
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.exact.prompt_ground_truth import promptgt_questions
@@ -218,11 +210,11 @@ def test_ground_truth_keeps_the_specification(tmp_path):
 def test_question_files_are_read_and_asked(tmp_path):
     questions = promptgt_questions(office().specification, scene='s', seed=1)
     file = tmp_path / f'{office().name}_questions.json'
-    write_questions(file, 'furniture_stage__scene_000', questions)
+    promptgt.write_questions(file, 'furniture_stage__scene_000', questions)
     data = json.loads(file.read_text())
     assert data['parameters'][0]['frame'] == 'prompt_ground_truth'
     assert {q['answer'] for q in data['parameters'][0]['qa']} >= {'Yes', '1'}
-    assert [q.text for q in read_questions(file)] == [q.text for q in questions]
+    assert [q.text for q in promptgt.read_questions(file)] == [q.text for q in questions]
     asked = figures(truth_of(), questions=str(tmp_path))
     assert (asked['accuracy', '', ''].value, asked['accuracy', '', ''].n) == (1, len(questions))
 
@@ -241,7 +233,7 @@ def test_every_verdict_key_and_word_of_upstream_counts(key, tmp_path):
     said = ['yes', True, 1, 'Correct', 'similar', 'no', False, 0]
     rows = [{'category': 'PromptGT-Relations', key: value} for value in said]
     answered(tmp_path, 'BBQ/x_answered.json', [*rows, {'category': 'PromptGT-Relations'}])
-    (row,) = compare_sources().score(read_verdicts(tmp_path, PROMPT))
+    (row,) = promptgt.compare_sources().score(promptgt.read_verdicts(tmp_path, promptgt.PROMPT))
     assert (row['correct'], row['wrong'], row['unknown'], row['total']) == (5, 3, 1, 9)
 
 
@@ -261,13 +253,13 @@ def test_blocks_are_aggregated_as_published_with_unknowns_in_the_denominator(tmp
         {'category': 'PromptGT-Relations', 'similar': None, 'correct': 'yes'},
     ])  # fmt: skip
     answered(prompt, 'CG/evaluated_camera/other_answered.json', {'no': 'list'})
-    rows = compare_sources(long=True).score_files([standard, prompt])
+    rows = promptgt.compare_sources(long=True).score_files([standard, prompt])
     names = ('category', 'total', 'correct', 'wrong', 'unknown', 'accuracy')
     assert [tuple(row[name] for name in names) for row in rows[:2]] == [
         ('Measurements', 2, 1, 0, 1, 0.5),
         ('Relations', 2, 1, 1, 0, 0.5),
     ]
-    (row,) = put_side_by_side(rows)
+    (row,) = promptgt.put_side_by_side(rows)
     assert (row['approach'], row['subset'], row['label']) == ('CG', 'furniture', 'camera')
     assert (row['PromptGT | Measurements'], row['PromptGT | Relations']) == (
         1,
@@ -275,5 +267,5 @@ def test_blocks_are_aggregated_as_published_with_unknowns_in_the_denominator(tmp
     )
     call = ['score', 'promptgt', str(standard), str(prompt), '--format', 'json']
     assert json.loads(CliRunner().invoke(app, call).output) == [row]
-    assert place_of(Path('/data/bbq_run/nominal/manipuland_stage__x.json')) == (
+    assert promptgt.place_of(Path('/data/bbq_run/nominal/manipuland_stage__x.json')) == (
         'BBQ', 'manipuland', 'no_lights')  # fmt: skip
