@@ -3,6 +3,8 @@
 A message is JSON with its length before it.
 """
 
+from __future__ import annotations
+
 import json
 import mmap
 import os

@@ -3,6 +3,8 @@
 The flat shader multiplies colour factors as they are, so its assets need encoded ones.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import struct

@@ -1,5 +1,7 @@
 """The worker's main loop: answers requests until the simulator is gone."""
 
+from __future__ import annotations
+
 import os
 import platform
 import queue
