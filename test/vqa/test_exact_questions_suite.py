@@ -12,6 +12,7 @@ from osmabench_ros.base.files import claim_folder
 from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
+from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Answer, Question, Verdict
 
@@ -37,8 +38,9 @@ def test_fair_ceilings_are_those_of_visible_parts_with_and_without_materials(uns
     graph = living_room()
     parts = ground_truth_map(graph, seen(graph), without=unseen).graph
     truth = replace(ground_truth_of(living_room()), visible_graph=parts)
-    suite = make_suite('exact_questions', {'count': 80})
-    questions = suite.list_questions(context(as_map(graph)))
+    suite = make_suite('exact_questions', {})
+    attributes = ('Object Attributes',)
+    questions = generate_questions(graph, seen(graph), scene='room', seed=3, categories=attributes)
     here = context(as_map(graph, vocabulary(graph)), questions=questions)
     found = suite.evaluate(replace(here, ground_truth=truth))
     overall = {r.metric: r.value for r in found if not r.class_name}

@@ -35,7 +35,7 @@ from osmabench_ros.vqa.questions import (
 from osmabench_ros.vqa.wording import parsed, worded
 
 SUITE = 'exact_questions'
-GENERATOR = 'exact/5'
+GENERATOR = 'exact/6'
 ALL_CATEGORIES = tuple(category.value for category in Category)
 DEFAULT_COUNT = 184
 """Questions a scene, as many as OSMa-Bench asks on average."""
@@ -60,7 +60,8 @@ class QuestionSet:
     category of each kind that is asked, and is empty for the kinds of the sources; `tolerances`
     differ from the sources' tolerances, in the unit of the answer. Kinds of a category are asked
     in the ratio of their `weights` (1 if it has none); without any, in turn. `kinds` are asked by
-    their rows, without a source.
+    their rows, without a source. With `seeable_names` no object is called by its material, which
+    no camera sees.
     """
 
     suite: str
@@ -71,8 +72,8 @@ class QuestionSet:
     tolerances: Mapping[Kind, float] = field(default_factory=dict)
     shares: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[Kind, float] = field(default_factory=dict)
-
     kinds: tuple[Kind, ...] = ()
+    seeable_names: bool = False
 
     @property
     def all_sources(self) -> tuple[Source, ...]:
@@ -86,6 +87,8 @@ class QuestionSet:
         for draft in source(view, rng, limit):
             kind = draft.query.kind
             if self.category_of and kind not in self.category_of:
+                continue
+            if self.seeable_names and any(map(view.names_material, draft.query.phrases)):
                 continue
             yield replace(draft, category=self.category_of.get(kind, draft.category))
 
@@ -142,10 +145,13 @@ EXACT = QuestionSet(
     },
     weights={
         QueryKind.CENTER: 4,
-        QueryKind.HEIGHT: 2,
-        QueryKind.DISTANCE: 2,
+        QueryKind.DISTANCE: 3,
         QueryKind.IS_MORE: 5,
+        QueryKind.COLOR_OF: 3,
+        QueryKind.HAS_COLOR: 3,
+        QueryKind.PASSABLE: 3,
     },
+    seeable_names=True,
 )
 """The questions of OSMa-Bench's categories; most rest on where which object is, and how large."""
 

@@ -19,15 +19,15 @@ from osmabench_ros.vqa.kinds import Query, QueryKind
 from osmabench_ros.vqa.questions import PromptCategory, Question
 
 SUITE = 'promptgt'
-PROMPTGT = QuestionSet(SUITE, 'promptgt/1', tuple(item.value for item in PromptCategory), ())
+PROMPTGT = QuestionSet(SUITE, 'promptgt/2', tuple(item.value for item in PromptCategory), ())
 
 MOST = {PromptCategory.MEASUREMENT: 5, PromptCategory.RELATIONS: 5, PromptCategory.EXISTENCE: 4}
 """Questions of a scene; OSMa-Bench++ asks 8 to 14, 1 to 4 of them about existence."""
 
-_EXCLUSIVE = ('on', 'under', 'in')
-"""Of two things at most one of these holds."""
+_EXCLUDED = {'on': ('under', 'in'), 'in': ('on', 'under'), 'under': ('on',)}
+"""What does not hold of two objects; one under a desk is within the extent of the desk."""
 
-_ASKED = frozenset((*_EXCLUSIVE, 'next to', 'near'))
+_ASKED = frozenset((*_EXCLUDED, 'next to', 'near'))
 
 
 def promptgt_questions(
@@ -112,10 +112,8 @@ def _relations(specification: SceneSpecification) -> Iterator[Draft]:
                 continue
             phrases = tuple(_phrase(group, totals) for group in groups)
             yield _draft_relation(phrases, word, 'yes')
-            if word in _EXCLUSIVE:
-                for other in _EXCLUSIVE:
-                    if other != word:
-                        yield _draft_relation(phrases, other, 'no')
+            for other in _EXCLUDED.get(word, ()):
+                yield _draft_relation(phrases, other, 'no')
             yield from _carrier(phrases, word, room, totals)
 
 

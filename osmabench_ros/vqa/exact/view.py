@@ -221,6 +221,12 @@ class SceneView:
         """Return the unambiguous name of a node of `named`."""
         return self.names[node.id]
 
+    def names_material(self, phrase: str) -> bool:
+        """Return whether a phrase calls an object by its material."""
+        labels = filter(phrase.endswith, (*self.by_label, *self.vocabulary))
+        label = max(labels, key=len, default=phrase.split()[-1])
+        return not set(phrase.removesuffix(label).split()).isdisjoint(english.MATERIALS.values())
+
     def about(
         self,
         kind: Kind,
