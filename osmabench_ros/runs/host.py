@@ -41,8 +41,12 @@ def describe_surroundings(simulator: str) -> dict[str, Any]:
     }
 
 
+SOURCES = Path(__file__).parents[2]
+"""Folder of the sources, where the package is not installed elsewhere."""
+
+
 @lru_cache(maxsize=4)
-def commit_of(tree: Path = Path(__file__).parents[3]) -> str:
+def commit_of(tree: Path = SOURCES) -> str:
     """Return the commit of the tree of sources, and whether it was changed; '' without one."""
     program = shutil.which('git')
     if program is None or not (tree / '.git').exists():

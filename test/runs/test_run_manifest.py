@@ -11,7 +11,7 @@ from support.world.runs import matrix_config
 
 from osmabench_ros.base.files import read_json, sha256_of
 from osmabench_ros.runs import host
-from osmabench_ros.runs.host import commit_of, host_facts, renderer
+from osmabench_ros.runs.host import SOURCES, commit_of, host_facts, renderer
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import plan_runs
 from osmabench_ros.runs.run_manifest import describe_run, read_warnings, write_run_manifest
@@ -87,7 +87,8 @@ def test_warnings_are_kept_and_collected_once(plan, home):
     assert read_warnings([plan, two]) == ('dark', 'short')
 
 
-def test_the_commit_of_the_sources_is_told(tmp_path):
+def test_the_commit_of_the_sources_is_recorded(tmp_path):
+    assert (SOURCES / 'osmabench_ros' / 'runs' / 'host.py').samefile(host.__file__)
     assert commit_of(tmp_path) == ''
     git = shutil.which('git')
     if git is None:
