@@ -1,6 +1,5 @@
 """Content of the page for every run: pictures, questions and answers."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
@@ -79,10 +78,10 @@ def _make_no_verdict(question_id: str) -> Verdict:
     return Verdict(question_id, correct=False, judge='', answered=False, reason='no verdict')
 
 
-def compute_paired_interval(before: Dialogue, after: Dialogue) -> tuple[float, float] | None:
-    """Return the interval of the change of accuracy, None without one."""
+def compute_paired_interval(before: Dialogue, after: Dialogue) -> tuple[float, float]:
+    """Return the interval of the change of accuracy, NaN without one."""
     change = compute_paired_change(before.correct, after.correct, before.about)
-    return (change.low, change.high) if math.isfinite(change.low) else None
+    return change.low, change.high
 
 
 def build_question_rows(dialogue: Dialogue) -> list[Row]:

@@ -2,6 +2,7 @@ import itertools
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from collections import defaultdict
 from dataclasses import replace
 from importlib.metadata import entry_points
 
@@ -15,19 +16,19 @@ from osmabench_ros.reports.charts.vega import (
     use_light_colors,
     write_images,
 )
+from osmabench_ros.reports.content import Dialogue
 from osmabench_ros.reports.tidy import Run, join_runs
 
 VQA = ('exact_questions', '', 'accuracy', '')
 
 
-def no_interval(before, after):
-    return None
+NO_ANSWERS = defaultdict(Dialogue)
 
 
 def all_charts(runs):
     return [
         matrix_charts.draw_condition_chart(runs),
-        matrix_charts.draw_change_chart(runs, no_interval),
+        matrix_charts.draw_change_chart(runs, NO_ANSWERS),
         matrix_charts.draw_class_chart(runs),
         matrix_charts.draw_question_chart(runs),
     ]
@@ -83,7 +84,7 @@ def test_nothing_gives_nothing():
 
 
 def test_there_is_no_change_without_a_second_condition(runs):
-    assert matrix_charts.draw_change_chart(runs[:2], no_interval) is None
+    assert matrix_charts.draw_change_chart(runs[:2], NO_ANSWERS) is None
 
 
 def test_a_bar_holds_run_value_and_interval(runs):
@@ -99,11 +100,10 @@ def test_a_bar_holds_run_value_and_interval(runs):
         assert shown == pytest.approx(expected, abs=1e-3)
 
 
-def test_a_change_is_the_difference_to_the_baseline_of_the_same_mapper(runs):
+def test_a_change_is_the_difference_to_the_baseline_of_the_same_mapper(runs, monkeypatch):
     before, after = runs[1], runs[3]
-    found = matrix_charts.compute_changes(runs, lambda a, b: (-0.05, 0.05)).set_index(
-        ['headline', 'mapper']
-    )
+    monkeypatch.setattr(matrix_charts, 'compute_paired_interval', lambda *_: (-0.05, 0.05))
+    found = matrix_charts.compute_changes(runs, NO_ANSWERS).set_index(['headline', 'mapper'])
     assert set(found['condition']) == {'camera'}
     change = found.loc['VQA', 'noisy_oracle']
     assert change['value'] == pytest.approx(after.records[VQA].value - before.records[VQA].value)

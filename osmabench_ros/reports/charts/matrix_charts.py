@@ -1,7 +1,8 @@
 """Charts of a matrix: headline metrics, changes, classes, answers by category, latency."""
 
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from osmabench_ros.reports.charts import vega
 from osmabench_ros.reports.comparison import QUESTIONS, Contrast
 from osmabench_ros.reports.content import Dialogue, compute_paired_interval
 from osmabench_ros.reports.pacing import TimedRun
-from osmabench_ros.reports.tidy import Run, select_map_headlines
+from osmabench_ros.reports.tidy import Run, find_reference_mappers, select_map_headlines
 from osmabench_ros.runs.timings import Participation
 
 _WIDTH_PX, _LEAST_PANEL_PX, _LETTER_PX, _ROW_PX = 990, 85, 7, 19
@@ -25,22 +26,15 @@ _LEAST_RANGE = 2.0
 """Percent; the axis is not shortened below this range."""
 _BOUNDS = ['value', 'low', 'high']
 
-PairedInterval = Callable[[str, str], 'tuple[float, float] | None']
-"""Interval of the change of accuracy on the questions that two runs share, by their names."""
-
 
 def draw_matrix_charts(
     runs: Sequence[Run], contrasts: Sequence[Contrast], dialogues: Mapping[str, Dialogue]
 ) -> vega.Charts:
     """Return the charts of a matrix by name; `contrasts` are of its conditions."""
-
-    def interval(before: str, after: str) -> tuple[float, float] | None:
-        return compute_paired_interval(dialogues[before], dialogues[after])
-
     scored = [run for run in runs if not run.failed]
     found = {
         'conditions': draw_condition_chart(scored),
-        'changes': draw_change_chart(scored, interval),
+        'changes': draw_change_chart(scored, dialogues),
         'classes': draw_class_chart(scored),
         **{chart.name: draw_question_chart(scored, chart) for chart in list_question_charts()},
         'robustness': draw_robustness_chart(contrasts, runs),
@@ -53,15 +47,13 @@ def draw_condition_chart(runs: Sequence[Run]) -> vega.Specification | None:
     columns = select_map_headlines([run.report.metrics for run in runs])
     scores = tidy.select_headline_scores(runs, columns)
     bars = tidy.compute_means(scores, ['headline', 'condition', 'mapper'])
-    bars['label'] = (100 * bars['value']).map('{:.1f}'.format)
-    bars['units'] = bars['units'].map(lambda units: units if len(units) > 1 else [])
     # The score of the most frequent answer, without a map.
     answered = [item for item in columns if item.metric == 'accuracy']
     constants = [replace(item, metric='baseline_most_frequent') for item in answered]
     lines = tidy.compute_means(tidy.select_headline_scores(runs, constants), ['headline'])
     lines = pd.DataFrame({'headline': lines['headline'], 'constant': 100 * lines['value']})
     title = 'Headline metrics by condition and mapper'
-    return _draw_panels(bars, runs, 'percent', title, domain=(0, 112), lines=lines)
+    return _draw_panels(bars, runs, 'percent', title, '{:.1f}', domain=(0, 112), lines=lines)
 
 
 def draw_robustness_chart(
@@ -77,17 +69,17 @@ def draw_robustness_chart(
         for change in [item.comparison.robustness]
         if item.metric in names[:_MOST_PANELS]
     ]
-    table = pd.DataFrame(rows, columns=['headline', 'mapper', 'condition', *_BOUNDS])
+    bars = pd.DataFrame(rows, columns=['headline', 'mapper', 'condition', *_BOUNDS])
     title = f'change from "{shown[0].reference}", percent of its value' if shown else ''
-    return _draw_panels(table, runs, title, 'Relative change of metrics by condition')
+    return _draw_panels(bars, runs, title, 'Relative change of metrics by condition')
 
 
-def compute_changes(runs: Sequence[Run], paired_interval: PairedInterval) -> pd.DataFrame:
+def compute_changes(runs: Sequence[Run], dialogues: Mapping[str, Dialogue]) -> pd.DataFrame:
     """Return mean differences to the baseline condition on the same scenes and paths.
 
     From three runs on their range is `low` and `high`; of the answers of one run an interval.
     """
-    baseline, pair = (tidy.find_baseline_condition(runs), ['headline', 'mapper', *tidy.PLACE])
+    baseline, pair = tidy.find_baseline_condition(runs), ['headline', 'mapper', *tidy.PLACE]
     columns = select_map_headlines([run.report.metrics for run in runs])
     scores = tidy.select_headline_scores(runs, columns).dropna(subset=['value'])
     here = scores.loc[scores['condition'] == baseline, [*pair, 'value', 'run_id']]
@@ -99,19 +91,16 @@ def compute_changes(runs: Sequence[Run], paired_interval: PairedInterval) -> pd.
     for key, own in groups:
         only = own.iloc[0]
         if len(own) == 1 and only['suite'] == QUESTIONS:
-            bounds = paired_interval(only['run_id_before'], only['run_id'])
-            found.loc[key, ['low', 'high']] = bounds or (math.nan, math.nan)
+            compared = dialogues[only['run_id_before']], dialogues[only['run_id']]
+            found.loc[key, ['low', 'high']] = compute_paired_interval(*compared)
     return found.reset_index()
 
 
 def draw_change_chart(
-    runs: Sequence[Run], paired_interval: PairedInterval
+    runs: Sequence[Run], dialogues: Mapping[str, Dialogue]
 ) -> vega.Specification | None:
     """Return the changes of all headline metrics, None without a second condition."""
-    baseline, changes = (
-        tidy.find_baseline_condition(runs),
-        compute_changes(runs, paired_interval),
-    )
+    baseline, changes = tidy.find_baseline_condition(runs), compute_changes(runs, dialogues)
     title = f'Change of the headline metrics relative to "{baseline}"'
     return _draw_panels(changes, runs, f'change from "{baseline}", percentage points', title)
 
@@ -121,71 +110,58 @@ def _draw_panels(
     runs: Sequence[Run],
     title: str,
     description: str,
+    number: str = '{:+.1f}',
     *,
     domain: tuple[float, float] | None = None,
     lines: pd.DataFrame | None = None,
 ) -> vega.Specification | None:
     """Return a panel per headline with a bar per run, and its interval; references are ticks.
 
-    `bars` are fractions; those that have `units` show them as dots. `lines` are constant.
+    `bars` are fractions, labelled as `number` says; several `units` are dots, `lines` constant.
     """
     if bars.empty:
         return None
-    mappers, labels = _name_methods(runs)
-    table = pd.DataFrame({'label': (100 * bars['value']).map('{:+.1f}'.format), 'units': ''})
-    table = table.assign(**bars).astype({'mapper': str, 'condition': str})
-    table['units'] = [[100 * unit for unit in units] for units in table['units']]
+    color, labels = _encode_methods(runs)
+    table = bars.assign(units=bars.get('units', '')).astype({'mapper': str, 'condition': str})
+    table['units'] = [[100 * x for x in own] if len(own) > 1 else [] for own in table['units']]
     table[_BOUNDS] *= 100
-    table['end'] = [
-        max(0.0, value, high if high == high else 0.0, *units)
-        for value, high, units in table[['value', 'high', 'units']].itertuples(index=False)
-    ]
+    table['label'] = table['value'].map(number.format)
+    ends = table[['value', 'high']].max(axis=1).clip(lower=0.0)
+    table['end'] = [max(pair[0], *pair[1], 0.0) for pair in zip(ends, table['units'], strict=True)]
     table['run'] = table['mapper'] + ' · ' + table['condition']
     table['method'] = table['mapper'].map(labels)
-    titles, order = (tidy.list_distinct(table['headline']), tidy.list_distinct(table['run']))
+    titles, order = tidy.list_distinct(table['headline']), tidy.list_distinct(table['run'])
     shown = ['headline', 'run', 'mapper', 'method', 'condition', *_BOUNDS, 'end', 'label', 'units']
     data = table[shown]
     if lines is not None and not lines.empty:
         data = pd.concat([data, lines.assign(run='most frequent answer, without a map')])
     x = alt.X('value:Q').title(None).scale(domain=domain or _compute_range(table), nice=False)
-    base = (
-        alt.Chart()
-        .transform_calculate(interval=vega.INTERVAL)
-        .encode(
-            alt.Y('run:N').title(None).sort(order), tooltip=vega.build_tooltip(headline='metric')
-        )
-    )
-    runs_only = base.transform_filter('isValid(datum.mapper)')
-    color = vega.encode_method_color(mappers, labels)
+    base = vega.make_base(alt.Y('run:N').title(None).sort(order), headline='metric')
+    base = base.transform_filter('isValid(datum.mapper)')
+    methods, references, bounded = vega.split_base(base)
+    dots = base.transform_flatten(['units']).mark_circle(color=vega.INK, size=9, opacity=1)
     space_px = _WIDTH_PX - _LETTER_PX * max(map(len, order))
     layers = alt.layer(
-        alt.Chart()
-        .transform_filter('isValid(datum.constant)')
-        .mark_rule(color=vega.MUTED, strokeDash=[4, 3])
-        .encode(x='constant:Q', tooltip=[alt.Tooltip('run:N'), alt.Tooltip('constant:Q')]),
-        runs_only.transform_filter(f'!{vega.IS_REFERENCE}').mark_bar(height=9).encode(x, color),
-        runs_only.transform_filter(vega.IS_REFERENCE)
-        .mark_tick(thickness=2.5, size=15)
-        .encode(x, color),
-        runs_only.transform_filter('isValid(datum.low)')
-        .mark_rule(color=vega.INK, strokeWidth=1.2)
-        .encode(alt.X('low:Q'), alt.X2('high:Q')),
-        runs_only.transform_flatten(['units']).mark_circle(color=vega.INK, size=9, opacity=1)
-        .encode(x='units:Q'),
-        runs_only.mark_text(align='left', dx=4, fontSize=11).encode(x='end:Q', text='label:N'),
+        vega.draw_level('constant', x='constant:Q', tooltip=['run:N', 'constant:Q']),
+        methods.mark_bar(height=9).encode(x, color),
+        references.mark_tick(thickness=2.5, size=15).encode(x, color),
+        bounded.mark_rule(color=vega.INK, strokeWidth=1.2).encode(x='low:Q', x2='high:Q'),
+        dots.encode(x='units:Q'),
+        base.mark_text(align='left', dx=4, fontSize=11).encode(x='end:Q', text='label:N'),
         data=data,
-    ).properties(
-        width=max(_LEAST_PANEL_PX, round(space_px / len(titles)) - 20), height=alt.Step(_ROW_PX)
-    )  # fmt: skip
+    )
+    width_px = max(_LEAST_PANEL_PX, round(space_px / len(titles)) - 20)
     header = alt.Header(labelAnchor='start', labelFontWeight='bold', titleAnchor='start')
     column = alt.Column('headline:N').sort(titles).title(title).header(header)
-    return vega.build_specification(layers.facet(column=column), description)
+    sized = layers.properties(width=width_px, height=alt.Step(_ROW_PX))
+    return vega.build_specification(sized.facet(column=column), description)
 
 
-def _name_methods(runs: Sequence[Run]) -> tuple[list[str], dict[str, str]]:
-    """Return the mappers, and their names as legends give them."""
-    mappers = tidy.list_distinct(run.mapper for run in runs)
-    return mappers, vega.label_methods(mappers, tidy.find_reference_mappers(runs))
+def _encode_methods(runs: Sequence[Run]) -> tuple[alt.Color, dict[str, str]]:
+    """Return the colour of marks by mapper, and the names of mappers as legends give them."""
+    mappers, references = tidy.list_distinct(x.mapper for x in runs), find_reference_mappers(runs)
+    labels = {x: f'{x}{vega.REFERENCE}' if x in references else x for x in mappers}
+    return vega.encode_method_color(mappers, labels), labels
 
 
 def _compute_range(table: pd.DataFrame) -> tuple[float, float]:
@@ -220,21 +196,14 @@ def draw_class_chart(runs: Sequence[Run]) -> vega.Specification | None:
     shares = dict(list(compute_class_shares(scores).items())[:MOST_CLASSES])
     if not shares:
         return None
-    mappers, labels = _name_methods(runs)
+    color, labels = _encode_methods(runs)
     y = alt.Y('class_name:N').title(None).sort(list(shares))
-    height = vega.compute_row_step(max(14, 6 * len(mappers)))
-    surface = (
-        alt.Chart(pd.DataFrame({'class_name': list(shares), 'share': list(shares.values())}))
-        .mark_bar(color=vega.MUTED, height={'band': 0.7})
-        .encode(
-            y,
-            alt.X('share:Q')
-            .title('surface')
-            .scale(type='symlog', constant=0.01, domain=[0, 1])
-            .axis(format='%', values=[0, 0.01, 0.1, 1]),
-            tooltip=['class_name:N', alt.Tooltip('share:Q', format='.2%')],
-        )
-        .properties(width=130, height=height)
+    height = vega.compute_row_step(max(14, 6 * len(labels)))
+    x = alt.X('share:Q').title('surface').axis(format='%', values=[0, 0.01, 0.1, 1])
+    x = x.scale(type='symlog', constant=0.01, domain=[0, 1])
+    bars = alt.Chart(pd.DataFrame(shares.items(), columns=['class_name', 'share']))
+    surface = bars.mark_bar(color=vega.MUTED, height={'band': 0.7}).encode(
+        y, x, tooltip=['class_name:N', alt.Tooltip('share:Q', format='.2%')]
     )
     chosen = select_class_ious(scores)
     chosen = chosen[chosen['class_name'].isin(shares)]
@@ -244,19 +213,23 @@ def draw_class_chart(runs: Sequence[Run]) -> vega.Specification | None:
     ious = alt.Chart(found[['class_name', 'mapper', 'condition', 'value', 'method']]).encode(
         y.axis(labels=False),
         alt.YOffset('method:N').sort(list(labels.values())),
-        vega.encode_method_color(mappers, labels),
+        color,
         tooltip=['class_name:N', 'mapper:N', 'condition:N', alt.Tooltip('value:Q', format='.1f')],
     )
     x = alt.X('value:Q').title('strict IoU, %').scale(domain=[0, 100])
     shape = alt.Shape('condition:N').sort(tidy.list_distinct(run.condition for run in runs))
-    joined = ious.mark_rule().encode(alt.X('min(value):Q'), alt.X2('max(value):Q'), tooltip=[])
-    lines = ious.transform_filter(vega.IS_REFERENCE).mark_tick(thickness=2, size=6).encode(x)
-    points = ious.transform_filter(f'!{vega.IS_REFERENCE}').mark_point(
-        size=26, filled=True, opacity=1
+    methods, references, _ = vega.split_base(ious)
+    right = alt.layer(
+        ious.mark_rule().encode(x='min(value):Q', x2='max(value):Q', tooltip=[]),
+        references.mark_tick(thickness=2, size=6).encode(x),
+        methods.mark_point(size=26, filled=True, opacity=1).encode(x, shape),
     )
-    right = alt.layer(joined, lines, points.encode(x, shape)).properties(width=600, height=height)
+    sides = (
+        side.properties(width=width, height=height)
+        for side, width in ((surface, 130), (right, 600))
+    )
     return vega.build_specification(
-        alt.hconcat(surface, right).resolve_scale(y='shared'),
+        alt.hconcat(*sides).resolve_scale(y='shared'),
         'Fraction of the visible surface and strict intersection over union of every class',
     )
 
@@ -308,47 +281,32 @@ def draw_question_chart(
     titles = {metric: title for metric, title, _ in chart.references}
     without_map = _compute_percent(table[table['metric'].isin(titles)], ['metric'])
     without_map['run'] = without_map['metric'].map(titles)
-    mappers, labels = _name_methods(runs)
+    color, labels = _encode_methods(runs)
     answers['method'] = answers['mapper'].map(labels)
-    groups, conditions = (
-        tidy.list_distinct(answers['run']),
-        tidy.list_distinct(answers['condition']),
-    )
+    groups, conditions = map(tidy.list_distinct, (answers['run'], answers['condition']))
     shown = pd.concat([answers, without_map])
     shown = shown[shown['class_name'].isin(categories)]
     shown['category'] = shown['class_name'].replace('', OVERALL)
     shown['offset'] = shown['run'].where(shown['mapper'].notna(), 'without a map')
     shown['mark'] = shown['condition'].fillna(shown['run'])
     shown = shown.drop(columns=['class_name', 'metric'])
-    shapes = {name: _SHAPES[i % len(_SHAPES)] for i, name in enumerate(conditions)}
+    shapes = dict(zip(conditions, itertools.cycle(_SHAPES)))
     drawn = set(without_map['run'])
     shapes |= {title: shape for _, title, shape in chart.references if title in drawn}
     shape = alt.Shape('mark:N').scale(domain=list(shapes), range=list(shapes.values()))
-    base = (
-        alt.Chart()
-        .transform_calculate(interval=vega.INTERVAL)
-        .encode(
-            alt.Y('category:N').title(None).sort([name or OVERALL for name in categories]),
-            alt.YOffset('offset:N').sort([*groups, 'without a map']),
-            tooltip=vega.build_tooltip(category='category'),
-        )
+    base = vega.make_base(
+        alt.Y('category:N').title(None).sort([name or OVERALL for name in categories]),
+        alt.YOffset('offset:N').sort([*groups, 'without a map']),
+        category='category',
     )
     x = alt.X('value:Q').title(f'{chart.axis}, %, with 95 % interval').scale(domain=[0, 100])
-    color = vega.encode_method_color(mappers, labels)
-    of_maps = base.transform_filter('isValid(datum.mapper)')
+    methods, references, bounded = vega.split_base(base.transform_filter('isValid(datum.mapper)'))
+    others = base.transform_filter('!isValid(datum.mapper)')
     layers = alt.layer(
-        of_maps.transform_filter('isValid(datum.low)')
-        .mark_rule()
-        .encode(alt.X('low:Q'), alt.X2('high:Q'), color),
-        of_maps.transform_filter(vega.IS_REFERENCE)
-        .mark_tick(thickness=2, size=_RUN_PX)
-        .encode(x, color),
-        of_maps.transform_filter(f'!{vega.IS_REFERENCE}')
-        .mark_point(filled=True, size=30, opacity=1)
-        .encode(x, color, shape),
-        base.transform_filter('!isValid(datum.mapper)')
-        .mark_point(size=30, color=vega.MUTED)
-        .encode(x, shape),
+        bounded.mark_rule().encode(color, x='low:Q', x2='high:Q'),
+        references.mark_tick(thickness=2, size=_RUN_PX).encode(x, color),
+        methods.mark_point(filled=True, size=30, opacity=1).encode(x, color, shape),
+        others.mark_point(size=30, color=vega.MUTED).encode(x, shape),
         data=shown,
     ).properties(width=760, height=vega.compute_row_step(_RUN_PX * (len(groups) + 2)))
     return vega.build_specification(layers, chart.description)

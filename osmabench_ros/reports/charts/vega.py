@@ -4,7 +4,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -28,9 +28,10 @@ _VEGA_LITE = '.'.join(alt.SCHEMA_VERSION.removeprefix('v').split('.')[:2])
 _START = 18337
 """Of the checksum of a name; from it each method of this package has its own colour, and
 those of the demonstration have colours that are far apart."""
-_REFERENCE = ' (reference)'
-IS_REFERENCE = "(indexof(datum.method, '(reference)') > 0)"
-"""Tests in a chart whether a row is of a method that is given the truth."""
+REFERENCE = ' (reference)'
+"""Ends the name of a method that is given the truth."""
+
+_IS_REFERENCE = "(indexof(datum.method, '(reference)') > 0)"
 
 alt.data_transformers.disable_max_rows()
 
@@ -81,25 +82,33 @@ def encode_method_color(
     return alt.Color('method:N').scale(domain=domain, range=[colors[name] for name in names])
 
 
-def label_methods(names: Sequence[str], references: Collection[str]) -> dict[str, str]:
-    """Return the names of methods as legends give them, with a mark of references."""
-    return {name: f'{name}{_REFERENCE}' if name in references else name for name in names}
-
-
-INTERVAL = (
+_INTERVAL = (
     "isValid(datum.low) ? format(datum.low, '.4~g') + ' to ' + format(datum.high, '.4~g') : 'none'"
 )
 """The text of `interval` in tooltips."""
 
 
-def build_tooltip(**titles: str) -> list[alt.Tooltip]:
-    """Return the content of the tooltip: run, the fields of `titles`, value and interval."""
-    named = {'run': 'run', **titles}
-    return [
-        *(alt.Tooltip(f'{field}:N', title=title) for field, title in named.items()),
+def make_base(*encoding: Any, **titles: str) -> alt.Chart:
+    """Return a chart without marks; its tooltip has run, fields of `titles`, value, interval."""
+    tooltip = [
+        *(alt.Tooltip(f'{x}:N', title=title) for x, title in {'run': 'run', **titles}.items()),
         alt.Tooltip('value:Q', format='.4~g'),
         alt.Tooltip('interval:N', title='95 % interval'),
     ]
+    return alt.Chart().transform_calculate(interval=_INTERVAL).encode(*encoding, tooltip=tooltip)
+
+
+def split_base(base: alt.Chart) -> tuple[alt.Chart, alt.Chart, alt.Chart]:
+    """Return the chart of the methods, of the references, and of all values with an interval."""
+    filters = f'!{_IS_REFERENCE}', _IS_REFERENCE, 'isValid(datum.low)'
+    methods, references, bounded = map(base.transform_filter, filters)
+    return methods, references, bounded
+
+
+def draw_level(field: str, **encoding: Any) -> alt.Chart:
+    """Return dashed lines at the values of a field."""
+    rules = alt.Chart().mark_rule(color=MUTED, strokeDash=[4, 3])
+    return rules.transform_filter(f'isValid(datum.{field})').encode(**encoding)
 
 
 def compute_row_step(pixels: int) -> alt.Step:

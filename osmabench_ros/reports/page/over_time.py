@@ -80,21 +80,13 @@ def draw_line_layers(
         table = pd.concat([table, limit])
     color = vega.encode_method_color(tidy.list_distinct(table['mapper'].dropna()))
     y = alt.Y('value:Q').title(None).scale(domain=[0, 100])
-    base = (
-        alt.Chart()
-        .transform_calculate(interval=vega.INTERVAL)
-        .encode(x, color, alt.Detail('run:N'), tooltip=vega.build_tooltip(panel='metric'))
-    )
+    base = vega.make_base(x, color, alt.Detail('run:N'), panel='metric')
     known = base.transform_filter('isValid(datum.value)')
+    *_, bounded = vega.split_base(known)
     return alt.layer(
-        alt.Chart()
-        .transform_filter('isValid(datum.limit)')
-        .mark_rule(color=vega.MUTED, strokeDash=[4, 3])
-        .encode(y='limit:Q'),
+        vega.draw_level('limit', y='limit:Q'),
         known.mark_line(strokeWidth=1.6).encode(y, alt.StrokeDash('setting:N')),
-        known.transform_filter('isValid(datum.low)')
-        .mark_rule()
-        .encode(alt.Y('low:Q'), alt.Y2('high:Q')),
+        bounded.mark_rule().encode(y='low:Q', y2='high:Q'),
         known.mark_point(filled=True, size=22, opacity=1).encode(y),
         known.transform_filter('datum.missed').mark_point(size=90).encode(y),
         data=table,

@@ -89,8 +89,7 @@ def _draw_storey_view(
     if not (rows >= 0).any():
         return image
     radius = round(splat_m / grid.cell_m)
-    rows = _extend_points(rows, heights, radius)
-    rows = _fill_holes(rows, 2 * max(1, radius))
+    rows = _fill_holes(_extend_points(rows, heights, radius), 2 * max(1, radius))
     rows = _cover_pits(rows, heights)
     drawn = rows >= 0
     shade = _shade(_look_up(heights, rows, np.nan))[..., None]
@@ -138,12 +137,9 @@ def _extend_points(
 
 
 def _shift_image(image: NDArray[Any], dy: int, dx: int, fill: float) -> NDArray[Any]:
-    moved = np.full_like(image, fill)
-    height, width = image.shape
-    moved[max(dy, 0) : height + min(dy, 0), max(dx, 0) : width + min(dx, 0)] = image[
-        max(-dy, 0) : height + min(-dy, 0), max(-dx, 0) : width + min(-dx, 0)
-    ]
-    return moved
+    from scipy import ndimage
+
+    return np.asarray(ndimage.shift(image, (dy, dx), order=0, cval=fill))
 
 
 def _fill_holes(rows: NDArray[np.int64], radius: int) -> NDArray[np.int64]:
