@@ -21,12 +21,7 @@ from osmabench_ros.runs.evaluate.evaluation import REPORT
 from osmabench_ros.runs.evaluate.map_evaluation import UNKNOWN
 from osmabench_ros.runs.identity import Seeds, is_run_name
 from osmabench_ros.runs.matrix_on_disk import RunState, matrices_at
-from osmabench_ros.runs.report_model import (
-    MatrixReport,
-    RunReport,
-    Status,
-    check_alike,
-)
+from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status, check_alike
 from osmabench_ros.runs.run_manifest import MANIFEST
 
 _CHANGED = ['mapper', 'condition', *METRIC]
@@ -70,11 +65,10 @@ class ResultChanges:
     def shown(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Changes over all classes and of single ones, the clearest first; none that is equal."""
         moved = self.table[self.table['verdict'] != ChangeVerdict.EQUAL.value]
-        classes = moved[moved['class_name'] != '']
-        unclear = classes['verdict'] == ChangeVerdict.UNCLEAR.value
-        order = classes.assign(unclear=unclear, less=-classes['gain'].abs())
-        order = order.sort_values(['unclear', 'less'], kind='stable').index
-        return moved[moved['class_name'] == ''], classes.loc[order]
+        unclear = moved['verdict'] == ChangeVerdict.UNCLEAR.value
+        order = moved.assign(unclear=unclear, less=-moved['gain'].abs())
+        clearest = order.sort_values(['unclear', 'less'], kind='stable')
+        return moved[moved['class_name'] == ''], clearest[clearest['class_name'] != '']
 
     @property
     def sentence(self) -> str:
@@ -82,8 +76,7 @@ class ResultChanges:
         overall, _ = self.shown
         if overall.empty:
             return 'No metric over all classes changed.'
-        known = [item for item in read_headlines() if not item.is_baseline]
-        titles = {(item.suite, item.mode, item.metric): item.title for item in known}
+        titles = {item.key: item.title for item in read_headlines() if not item.is_baseline}
         is_headline = [key in titles for key in overall[METRIC[:3]].itertuples(index=False)]
         changed = overall[is_headline] if any(is_headline) else overall
         parts = []
@@ -95,7 +88,7 @@ class ResultChanges:
         title = titles.get((most.suite, most.mode, most.metric), join_full_name(most))
         return (
             f'{"Headline metrics" if any(is_headline) else "Metrics over all classes"}: '
-            f'{"; ".join(parts)} ({_test_of(changed)}); most changed {title} of '
+            f'{"; ".join(parts)} ({_name_test(changed)}); most changed {title} of '
             f'{most.mapper} under “{most.condition}”, from {most.before:.4g} to {most.after:.4g}.'
         )
 
@@ -132,7 +125,7 @@ def format_interval(row: Any) -> str:
     return '' if math.isnan(row.low) else f'{row.low:+.3g} to {row.high:+.3g}'
 
 
-def _test_of(changes: pd.DataFrame) -> str:
+def _name_test(changes: pd.DataFrame) -> str:
     if changes['scenes'].min() >= LEAST_UNITS:
         return 'by 95 % t intervals of the paired differences'
     return 'by sign alone: fewer than three scenes cannot tell a change from chance'
@@ -252,24 +245,24 @@ def compare_results(
             'conditions and mappers, or name the mappers with --mapper OLD=NEW'
         )
     common = common.assign(mapper=common['shown']).dropna(subset=['value'])
-    paired = common.dropna(subset=['value_after'])
+    lost = common.loc[common['value_after'].isna(), _CHANGED].drop_duplicates()
+    common = common.dropna(subset=['value_after'])
     # Seeds of one scene are not independent, so scenes are the units.
-    by_scene = paired.groupby([*_CHANGED, 'dataset', 'scene'], sort=False)
+    by_scene = common.groupby([*_CHANGED, 'dataset', 'scene'], sort=False)
     scenes = by_scene[['value', 'value_after', 'higher_is_better']].mean().reset_index()
     values = scenes.groupby(_CHANGED, sort=False).agg(list).reset_index()
-    table = pd.DataFrame([_compute_change(row) for row in values.itertuples()], columns=_COLUMNS)
+    changes = [_compute_change(row) for row in values.itertuples()]
     return ResultChanges(
-        table,
+        values[_CHANGED].join(pd.DataFrame(changes, columns=_COMPUTED)),
         _find_missing_runs(first, second),
         _find_missing_runs(second, first),
-        common.loc[common['value_after'].isna(), _CHANGED].drop_duplicates(),
+        lost,
     )
 
 
-_COLUMNS = [
-    *_CHANGED,
-    *('before', 'after', 'difference', 'low', 'high', 'p_value', 'scenes'),
-    *('higher_is_better', 'verdict', 'gain'),
+_COMPUTED = [
+    *('before', 'after', 'difference', 'low', 'high', 'p_value'),
+    *('scenes', 'higher_is_better', 'verdict', 'gain'),
 ]
 
 
@@ -279,10 +272,8 @@ def _select_scores(records: Iterable[MetricRecord]) -> pd.DataFrame:
         seeds = str(Seeds(item.seed, item.path_seed, item.method_seed))
         speed = '' if item.speed_factor is None else str(item.speed_factor)
         run = '.'.join((item.dataset, item.scene, seeds, item.condition, item.mapper))
-        own = {'seeds': seeds, 'speed': speed, 'run': run}
-        rows.append({**vars(item), **own})
-    columns = [*_RUN, *METRIC, 'run', 'value', 'higher_is_better']
-    table = pd.DataFrame(rows, columns=list(dict.fromkeys(columns)))
+        rows.append({**vars(item), 'seeds': seeds, 'speed': speed, 'run': run})
+    table = pd.DataFrame(rows, columns=[*_RUN, *METRIC, 'run', 'value', 'higher_is_better'])
     return table.drop_duplicates([*_RUN, *METRIC], keep='last').astype({'value': float})
 
 
@@ -310,12 +301,9 @@ def _compute_change(row: Any) -> tuple[Any, ...]:
         verdict = ChangeVerdict.UNCLEAR
     else:
         verdict = ChangeVerdict.BETTER if gain > 0 else ChangeVerdict.WORSE
-    return (
-        *(getattr(row, name) for name in _CHANGED),
-        fmean(row.value), fmean(row.value_after),
-        interval.value, interval.low, interval.high,
-        paired.p_value, interval.n, higher, verdict.value, gain,
-    )  # fmt: skip
+    means, bounds = (fmean(row.value), fmean(row.value_after)), (interval.low, interval.high)
+    more = paired.p_value, interval.n, higher, verdict.value, gain
+    return (*means, interval.value, *bounds, *more)
 
 
 def list_broken(found: ResultChanges, thresholds: Sequence[Threshold]) -> list[str]:

@@ -1,8 +1,8 @@
 """Content of the page for every run: pictures, questions and answers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property, partial
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -70,12 +70,11 @@ def read_dialogue(directory: Path) -> Dialogue:
     return Dialogue(
         tuple(questions.values()),
         tuple(answers.get(name) or Answer(name, None, '') for name in questions),
-        tuple(verdicts.get(name) or _make_no_verdict(name) for name in questions),
+        tuple(verdicts.get(name) or replace(_NO_VERDICT, question_id=name) for name in questions),
     )
 
 
-def _make_no_verdict(question_id: str) -> Verdict:
-    return Verdict(question_id, correct=False, judge='', answered=False, reason='no verdict')
+_NO_VERDICT = Verdict('', correct=False, judge='', answered=False, reason='no verdict')
 
 
 def compute_paired_interval(before: Dialogue, after: Dialogue) -> tuple[float, float]:
@@ -159,18 +158,17 @@ def build_node_rows(
 ) -> dict[str, Row]:
     """Return name and box in the top view of those nodes of a graph that rows name."""
     used = sorted({node_id for row in rows for node_id in row['nodes']} & graph.by_id.keys())
-    nodes = [graph.by_id[node_id] for node_id in used]
     return {
         str(node.id): {
             'name': node.label or ''.join(node.captions[:1])[:_CAPTION_LENGTH] or node.kind.value,
-            'box': None if grid is None else _compute_top_box(node, grid),
+            'box': _compute_top_box(node, grid),
         }
-        for node in nodes
+        for node in (graph.by_id[node_id] for node_id in used)
     }
 
 
-def _compute_top_box(node: SceneNode, grid: TopGrid) -> list[float] | None:
-    if node.box is None:
+def _compute_top_box(node: SceneNode, grid: TopGrid | None) -> list[float] | None:
+    if grid is None or node.box is None:
         return None
     # A tall object is on the storey of its lower end.
     upper = np.array([*node.box.maximum[:2], node.box.minimum[2]])
@@ -244,18 +242,13 @@ class PageContent:
                 scenes[section.run.scene] = {
                     'questions': rows,
                     'nodes': build_node_rows(graph, rows, grid),
-                    'view': scene
-                    and {'id': scene.key, 'size': [scene.grid.width, scene.grid.height]},
+                    'view': scene and {'id': scene.key, 'size': [grid.width, grid.height]},
                 }
             answers = build_answer_rows(asked, pictures.frames if pictures else ())
             graph = pictures.graph if pictures else SceneGraph()
-            runs.append({
-                **section.names,
-                'condition': section.run.condition,
-                'mapper': section.run.mapper,
-                'answers': answers,
-                'nodes': build_node_rows(graph, answers.values(), grid),
-            })  # fmt: skip
+            names = {'condition': section.run.condition, 'mapper': section.run.mapper}
+            nodes = build_node_rows(graph, answers.values(), grid)
+            runs.append({**section.names, **names, 'answers': answers, 'nodes': nodes})
         return {'scenes': scenes, 'runs': runs}
 
 
@@ -264,10 +257,9 @@ def gather(runs: Sequence[Run]) -> PageContent:
     scenes = {run.scene: run.plan for run in reversed(runs)}
     illustrated = min(len(runs), MOST_ILLUSTRATED)
     most_points = min(LARGEST_CLOUD, MOST_POINTS // max(illustrated, 1))
+    draw_scene, draw_run = illustrations.draw_scene_pictures, illustrations.draw_run_pictures
     drawn = {
-        name: _draw_or_explain(
-            partial(illustrations.draw_scene_pictures, scenes[name], f'scene-{i}', most_points)
-        )
+        name: _draw_or_explain(draw_scene, scenes[name], f'scene-{i}', most_points)
         for i, name in enumerate(sorted(scenes))
     }
     sections = []
@@ -275,9 +267,7 @@ def gather(runs: Sequence[Run]) -> PageContent:
         scene, remark = drawn[run.scene]
         pictures = None
         if scene is not None and not run.failed and i < MOST_ILLUSTRATED:
-            pictures, remark = _draw_or_explain(
-                partial(illustrations.draw_run_pictures, run.plan, scene)
-            )
+            pictures, remark = _draw_or_explain(draw_run, run.plan, scene)
         sections.append(RunSection(run, f'run-{i}', scene, pictures, remark))
     return PageContent(
         tuple(pictures for pictures, _ in drawn.values() if pictures is not None),
@@ -293,9 +283,9 @@ def skip_pictures(
     return PageContent((), tuple(RunSection(run) for run in runs), dialogues or {})
 
 
-def _draw_or_explain(draw: Callable[[], Drawn]) -> tuple[Drawn | None, str]:
+def _draw_or_explain(draw: Callable[..., Drawn], *sources: object) -> tuple[Drawn | None, str]:
     """Return pictures, or None and why they cannot be drawn."""
     try:
-        return draw(), ''
+        return draw(*sources), ''
     except OsmabenchError as error:
         return None, str(error)

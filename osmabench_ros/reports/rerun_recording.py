@@ -7,7 +7,6 @@ CUT_HEIGHT_M above the floors are an entity `ceiling` below it, so that they can
 Timelines: `frame` and `time`.
 """
 
-import io
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from osmabench_ros.base.configuration import extra
@@ -31,7 +29,7 @@ from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.reports.palette import name_color
 from osmabench_ros.reports.pictures import graph_errors
-from osmabench_ros.reports.pictures.sample_frames import read_camera_poses
+from osmabench_ros.reports.pictures.sample_frames import encode_image, read_camera_poses
 from osmabench_ros.reports.pictures.topview import CUT_HEIGHT_M
 from osmabench_ros.reports.tidy import read_headlines
 from osmabench_ros.runs.identity import slug
@@ -67,7 +65,6 @@ def record_run(
     plan: RunPlan, file: Path, progress: Progress = silent, *, overwrite: bool = False
 ) -> None:
     """Write the Rerun recording of a run on disk with a recorded map."""
-    require_rerun()
     scored = plan.report_file.exists()
     view = RerunScene(
         plan.identity.run_id,
@@ -91,7 +88,6 @@ def record_map(
     overwrite: bool = False,
 ) -> None:
     """Write the Rerun recording of a map on disk; with ground truth, also its errors."""
-    require_rerun()
     truth = None if ground_truth_directory is None else read_ground_truth(ground_truth_directory)
     semantic_map = read_map(map_directory)
     name = semantic_map.header.provenance.method or map_directory.name
@@ -137,15 +133,9 @@ def encode_frame(frame: Frame, time_s: float) -> TrackedFrame:
     """Return a frame with its images encoded."""
     depth = np.where(np.isfinite(frame.depth_m), frame.depth_m, 0.0) * DEPTH_PER_M
     depth = np.where(depth < np.iinfo(np.uint16).max, depth, 0).round().astype(np.uint16)
-    picture = _encode_image(frame.color, 'JPEG', quality=JPEG_QUALITY)
-    depth_picture = _encode_image(depth, 'PNG', compress_level=1)
+    picture = encode_image(Image.fromarray(frame.color), 'JPEG', quality=JPEG_QUALITY)
+    depth_picture = encode_image(Image.fromarray(depth), 'PNG', compress_level=1)
     return TrackedFrame(frame.index, time_s, frame.camera_pose, picture, depth_picture)
-
-
-def _encode_image(image: NDArray[np.integer], kind: str, **options: int) -> bytes:
-    buffer = io.BytesIO()
-    Image.fromarray(image).save(buffer, kind, **options)
-    return buffer.getvalue()
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,14 +154,9 @@ class RerunScene:
     def about(self) -> str:
         """Provenance, colours of errors and metrics, as Markdown."""
         origin, graph = self.semantic_map.header.provenance, self.semantic_map.graph
-        dense = self.semantic_map.dense
-        counts = {
-            'frames': origin.frames_used,
-            'points': 0 if dense is None else len(dense.points),
-            'nodes': len(graph.nodes),
-            'edges': len(graph.edges),
-        }
-        found = ', '.join(f'{count:,} {name}' for name, count in counts.items())
+        points = () if self.semantic_map.dense is None else self.semantic_map.dense.points
+        found = f'{origin.frames_used:,} frames, {len(points):,} points, '
+        found += f'{len(graph.nodes):,} nodes, {len(graph.edges):,} edges'
         method = f'{origin.method or "unknown method"} {origin.method_version}'
         lines = [f'# {self.name}', '', f'{method}: {found}.']
         if self.truth is not None:

@@ -13,12 +13,7 @@ from rich.table import Table
 from osmabench_ros.mappers.mapper import knows_ground_truth
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory_records import TrajectoryScore
-from osmabench_ros.reports.cells import (
-    build_suite_tables,
-    format_plain,
-    make_field_cells,
-    read_columns,
-)
+from osmabench_ros.reports import cells
 from osmabench_ros.reports.changes import ResultChanges, format_interval, join_full_name
 from osmabench_ros.reports.pacing import UNKNOWN, PacingView, TimedRun
 from osmabench_ros.reports.tidy import select_table_headlines
@@ -62,9 +57,12 @@ def print_metrics(report: RunReport) -> None:
         if not item.class_name:
             bounded = item.low is not None and item.high is not None
             interval = f'{item.low:.4g} to {item.high:.4g}' if bounded else ''
-            count = str(item.n) if item.applicable else ''
-            value = format_plain(item.value)
-            table.add_row(item.suite, item.mode or '', item.metric, value, interval, count)
+            numbers = (
+                cells.format_plain(item.value),
+                interval,
+                str(item.n) if item.applicable else '',
+            )
+            table.add_row(item.suite, item.mode, item.metric, *numbers)
     console.print(table)
     for remark in report.remarks:
         console.print(f'[yellow]note:[/] {escape(remark)}', highlight=False, soft_wrap=True)
@@ -81,16 +79,15 @@ def print_pacing(runs: Sequence[RunReport], directory: Path, console: Console) -
     found = [(run.run_id, read_measurements(directory / run.run_id / TIMINGS)) for run in runs]
     view = PacingView.of([TimedRun(title, measured) for title, measured in found if measured])
     if any(item.measured.participants for item in view.realtime):
-        titles = [item.title for item in read_columns('frames', 'latency')]
+        titles = [item.title for item in cells.read_columns('frames', 'latency')]
         table = make_table(['realtime run, node'], titles)
         for item in view.realtime:
             age = item.measured.staleness
             table.add_row(f'{item.title}; map staleness {age.mean_s:.1f} s' if age else item.title)
             for node in item.measured.participants:
-                cells = make_field_cells(node, 'frames', UNKNOWN) + make_field_cells(
-                    node, 'latency'
-                )
-                table.add_row(f'  {node.name}', *(cell.text for cell in cells))
+                shown = cells.make_field_cells(node, 'frames', UNKNOWN)
+                shown += cells.make_field_cells(node, 'latency')
+                table.add_row(f'  {node.name}', *(cell.text for cell in shown))
         console.print(table)
     if view.lockstep_lost:
         lost = f'{view.lockstep_lost} of {view.lockstep_frames} frames'
@@ -145,17 +142,17 @@ def _build_table(runs: Sequence[RunReport], references: Collection[str]) -> Tabl
             marks = ('reference', first.mapper in references), ('partial', not run.map_complete)
             mapper = ' '.join([first.mapper, *(f'({name})' for name, holds in marks if holds)])
             names = escape(first.scene), escape(first.condition), escape(mapper)
-        cells = [headline.format_record(headline.find_record(run.metrics)) for headline in columns]
-        table.add_row(*names, *(['[red]failed[/]'] * max(1, len(columns)) if failed else cells))
+        values = [item.format_record(item.find_record(run.metrics)) for item in columns]
+        table.add_row(*names, *(['[red]failed[/]'] * max(1, len(columns)) if failed else values))
     return table
 
 
 def print_trajectory(score: TrajectoryScore) -> None:
     """Print one row per metric: as recorded and aligned."""
-    [cells] = build_suite_tables(score.records).values()
-    cells = cells.rename(columns={'aligned': f'aligned ({score.settings.alignment.value})'})
-    table = make_table(['metric'], list(cells.columns))
-    for row in cells.itertuples(name=None):
+    [found] = cells.build_suite_tables(score.records).values()
+    found = found.rename(columns={'aligned': f'aligned ({score.settings.alignment.value})'})
+    table = make_table(['metric'], list(found.columns))
+    for row in found.itertuples(name=None):
         table.add_row(row[0][1], *(cell.text for cell in row[1:]))
     make_console().print(table)
 
@@ -193,8 +190,8 @@ def _build_changes_table(changes: pd.DataFrame, title: str) -> Table:
             escape('/'.join(filter(None, (join_full_name(row), row.class_name)))),
             escape(row.condition),
             escape(row.mapper),
-            format_plain(row.before),
-            format_plain(row.after),
+            cells.format_plain(row.before),
+            cells.format_plain(row.after),
             f'{row.difference:+.3g}',
             format_interval(row),
             str(row.scenes),
@@ -241,9 +238,10 @@ def print_status(matrix: MatrixOnDisk, runs: Sequence[RunOnDisk]) -> None:
 
 def print_recording(report: RecordingReport, directory: Path) -> None:
     """Print a table of topics, counts and losses."""
-    table = Table(title=escape(f'{directory}: {report.duration_s:.1f} s'), title_justify='left')
-    for name in ('topic', 'type', 'messages', 'lost'):
-        table.add_column(name, justify='right' if name in ('messages', 'lost') else 'left')
+    title = escape(f'{directory}: {report.duration_s:.1f} s')
+    table = Table('topic', 'type', title=title, title_justify='left')
+    for name in ('messages', 'lost'):
+        table.add_column(name, justify='right')
     for item in report.topics:
         if item.written or item.lost:
             table.add_row(item.topic, item.message_type, str(item.written), str(item.lost))
@@ -272,8 +270,8 @@ def print_accuracies(records: Sequence[MetricRecord]) -> None:
         for metric in shown:
             table.add_column(metric.replace('_', ' '), justify='right')
         for category in categories:
-            cells = [_format_percent(found.get((category, metric))) for metric in shown]
-            table.add_row(category or 'all', str(counts[category]), *cells)
+            values = [_format_percent(found.get((category, metric))) for metric in shown]
+            table.add_row(category or 'all', str(counts[category]), *values)
         console.print(table)
     for record in records:
         if parted and record.metric not in parted:
@@ -281,9 +279,7 @@ def print_accuracies(records: Sequence[MetricRecord]) -> None:
 
 
 def _format_percent(record: MetricRecord | None) -> str:
-    if record is None or record.value is None:
-        return 'n/a'
-    return f'{100 * record.value:.1f}'
+    return 'n/a' if record is None or record.value is None else cells.format_percent(record.value)
 
 
 def print_judge_check(check: JudgeCheck, listed: int) -> None:

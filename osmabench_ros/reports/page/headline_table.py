@@ -1,7 +1,7 @@
 """The headline metrics of runs, their means over scenes, and a sentence on them."""
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -91,13 +91,12 @@ def build_summary_table(runs: Sequence[Run]) -> list[tuple[str, str, int, list[C
     found = tidy.compute_means(scores, ['condition', 'mapper', 'headline'])
     found['best'] = tidy.mark_best_values(found, ['headline'])
     numbers = {item.title: item.format_value for item in columns}
-    cells: dict[tuple[str, str], dict[str, Cell]] = {}
+    cells: dict[tuple[str, str], dict[str, Cell]] = defaultdict(dict)
     for row in found.itertuples():
-        number, spread = numbers[row.headline], ''
-        if len(row.units) >= LEAST_UNITS:
-            spread = f'{number(min(row.units))} to {number(max(row.units))}'
+        number, ends = numbers[row.headline], (min(row.units), max(row.units))
+        spread = ' to '.join(map(number, ends)) if len(row.units) >= LEAST_UNITS else ''
         cell = Cell(number(row.value), repr(row.value), spread, row.best)
-        cells.setdefault((row.condition, row.mapper), {})[row.headline] = cell
+        cells[row.condition, row.mapper][row.headline] = cell
     counts = Counter((run.condition, run.mapper) for run in runs if not run.failed)
     return [
         (*group, counts[group], [own.get(item.title, ABSENT) for item in columns])
@@ -120,38 +119,33 @@ def write_headline_sentence(runs: Sequence[Run]) -> str:
     if headline is None:
         return ''
     scores = tidy.select_headline_scores(shown, [headline])
-    higher_is_better = bool(scores['higher_is_better'].all())
+    sign = 1 if scores['higher_is_better'].all() else -1
     here = scores[scores['condition'] == condition]
     means = tidy.compute_means(here, ['mapper'])
-    means = means.sort_values('value', ascending=not higher_is_better, kind='stable')
+    means = means.sort_values('value', ascending=sign < 0, kind='stable')
     values = {row.mapper: _with_unit(headline, row.value) for row in means.itertuples()}
     if not values:
         return ''
     if not competing:
         found = ', '.join(f'{value} for {mapper}' for mapper, value in values.items())
-        return (
-            'No method ran, only references that use ground truth: under '
-            f'“{condition}”, {headline.title} is {found}.'
-        )
-    sign = 1 if higher_is_better else -1
+        only = 'No method ran, only references that use ground truth'
+        return f'{only}: under “{condition}”, {headline.title} is {found}.'
     best, *others = values
     rank = 'is best' if others else _describe_only_method(competing, headline)
     parts = [f'{best} {rank} under “{condition}”, with {headline.title} {values[best]}']
-    if others:
-        places = tidy.group_by_place(here, 'mapper')
-        pair = {name: places[name] for name in (best, others[0])}
-        parts.append(_describe_lead(pair, others[0], headline, sign))
-    changes = _compare(
-        tidy.group_by_place(scores[scores['mapper'] == best], 'condition'), condition
-    )
+    places = tidy.group_by_place(here, 'mapper')
+    for other in others[:1]:
+        found = _compare({name: places[name] for name in (best, other)}, other).get(best)
+        parts.append(_describe_lead(found, other, headline, sign))
+    own = scores[scores['mapper'] == best]
+    changes = _compare(tidy.group_by_place(own, 'condition'), condition)
     if changes:
         worst = min(changes, key=lambda name: sign * changes[name].paired.difference.value)
-        change = changes[worst].paired.difference.value
-        by = _with_unit(headline, abs(change), points=True)
-        verdict = _judge_difference(changes[worst])
+        by = _describe_difference(changes[worst], headline)
+        loses = sign * changes[worst].paired.difference.value < 0
         parts.append(
-            f'it loses most under “{worst}”, {by} ({verdict})'
-            if sign * change < 0
+            f'it loses most under “{worst}”, {by}'
+            if loses
             else 'it loses under no other condition'
         )
     return '; '.join(parts) + '.'
@@ -165,24 +159,24 @@ def _describe_only_method(competing: Sequence[Run], headline: Headline) -> str:
     return f'is the only method with {asset}'
 
 
-Values = Mapping[str, Mapping[tuple[str, ...], float]]
-
-
-def _describe_lead(values: Values, other: str, headline: Headline, sign: int) -> str:
-    found = next(iter(_compare(values, other).values()), None)
+def _describe_lead(found: Comparison | None, other: str, headline: Headline, sign: int) -> str:
     if found is None:
         return f'shares no scene with {other} (not compared)'
-    change = found.paired.difference.value
-    by = _with_unit(headline, abs(change), points=True)
-    side = 'ahead of' if sign * change >= 0 else 'behind, on common scenes,'
-    return f'{by} {side} {other} ({_judge_difference(found)})'
+    ahead = sign * found.paired.difference.value >= 0
+    side = f' {"ahead of" if ahead else "behind, on common scenes,"} {other}'
+    return _describe_difference(found, headline, side)
 
 
-def _compare(values: Values, reference: str) -> dict[str, Comparison]:
-    if reference not in values:
-        return {}
+def _compare(
+    values: Mapping[str, Mapping[tuple[str, ...], float]], reference: str
+) -> dict[str, Comparison]:
     compared = compare_with_reference(values, reference)
     return {name: item for name, item in compared.items() if item.paired.difference.n}
+
+
+def _describe_difference(found: Comparison, headline: Headline, side: str = '') -> str:
+    size = _with_unit(headline, abs(found.paired.difference.value), ' points')
+    return f'{size}{side} ({_judge_difference(found)})'
 
 
 def _judge_difference(found: Comparison) -> str:
@@ -198,6 +192,5 @@ def _judge_difference(found: Comparison) -> str:
     return f'{over} cannot tell whether that is chance'
 
 
-def _with_unit(headline: Headline, value: float, *, points: bool = False) -> str:
-    unit = (' points' if points else ' %') if headline.percent else ''
-    return f'{headline.format_value(value)}{unit}'
+def _with_unit(headline: Headline, value: float, unit: str = ' %') -> str:
+    return f'{headline.format_value(value)}{unit if headline.percent else ""}'

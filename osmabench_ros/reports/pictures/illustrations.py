@@ -21,7 +21,6 @@ from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.suites.suite import SuiteContext
 
-MAP_SPLAT_M = 0.05
 _TRUTH_SPACINGS = 1.8
 _LEGEND_CLASSES = 24
 _SCALE_BARS_M = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
@@ -130,7 +129,7 @@ def draw_run_pictures(plan: RunPlan, scene: ScenePictures) -> RunPictures:
     for name, title in (('color', 'Recorded map, colour'), ('class', 'Recorded map, class')):
         cloud = layers.clouds.get(name)
         if cloud is not None and cloud.colors is not None:
-            view = draw_top_view(cloud.points, cloud.colors, grid, splat_m=MAP_SPLAT_M)
+            view = draw_top_view(cloud.points, cloud.colors, grid)
             views.append((title, sample_frames.encode_drawing(view)))
     shares: dict[palette.PointOutcome, float] = {}
     of_objects: dict[int, float] = {}

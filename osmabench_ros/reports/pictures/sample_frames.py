@@ -29,7 +29,7 @@ def encode_drawing(image: NDArray[np.uint8]) -> str:
     )
     flat = indexed.convert('RGBA')
     flat.putalpha(Image.fromarray(np.where(image[..., 3] > 0, 255, 0).astype(np.uint8)))
-    return _encode_uri(flat, lossless=True)
+    return _make_uri(encode_image(flat, 'WEBP', lossless=True))
 
 
 def encode_photo(path: Path, width: int) -> str:
@@ -38,13 +38,18 @@ def encode_photo(path: Path, width: int) -> str:
     if photo.width > width:
         height = max(1, round(photo.height * width / photo.width))
         photo = photo.resize((width, height), Image.Resampling.LANCZOS)
-    return _encode_uri(photo, quality=_PHOTO_QUALITY)
+    return _make_uri(encode_image(photo, 'WEBP', quality=_PHOTO_QUALITY))
 
 
-def _encode_uri(image: Image.Image, **options: int) -> str:
+def encode_image(image: Image.Image, kind: str, **options: int) -> bytes:
+    """Return an image as a file of a kind."""
     buffer = io.BytesIO()
-    image.save(buffer, 'WEBP', **options)
-    return f'data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}'
+    image.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def _make_uri(image: bytes) -> str:
+    return f'data:image/webp;base64,{base64.b64encode(image).decode()}'
 
 
 MOST_FRAMES = 8

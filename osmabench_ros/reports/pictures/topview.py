@@ -14,6 +14,7 @@ CUT_HEIGHT_M = 2.0
 BELOW_FLOOR_M = 0.5
 _MOST_CELLS = 560
 _SMALLEST_CELL_M = 0.02
+_MARGIN_M = 0.3
 _HIGHER_M = 0.08
 _PIT_CELLS = 5
 _SHADE_STEPS = (1, 2, 4)
@@ -36,14 +37,12 @@ class TopGrid:
     floors_m: tuple[float, ...]
 
     @classmethod
-    def around(
-        cls, points: NDArray[np.floating], floors_m: tuple[float, ...], margin_m: float = 0.3
-    ) -> 'TopGrid':
+    def around(cls, points: NDArray[np.floating], floors_m: tuple[float, ...]) -> 'TopGrid':
         """Return a grid that holds all points (N, 3) with a margin; one cell without points."""
         if not len(points):
             return cls(0.0, 0.0, _SMALLEST_CELL_M, 1, 1, floors_m[:1])
-        low = points[:, :2].min(axis=0).astype(float) - margin_m
-        high = points[:, :2].max(axis=0).astype(float) + margin_m
+        low = points[:, :2].min(axis=0).astype(float) - _MARGIN_M
+        high = points[:, :2].max(axis=0).astype(float) + _MARGIN_M
         cell_m = max(_SMALLEST_CELL_M, float((high - low).max()) / _MOST_CELLS)
         panel, height = (int(np.ceil(edge / cell_m)) for edge in high - low)
         return cls(float(low[0]), float(high[1]), cell_m, panel, height, floors_m)
@@ -65,27 +64,21 @@ def draw_top_view(
     points: NDArray[np.floating],
     colors: NDArray[np.uint8],
     grid: TopGrid,
-    *,
     splat_m: float = 0.05,
-    cut_height_m: float = CUT_HEIGHT_M,
 ) -> NDArray[np.uint8]:
     """Draw the highest point of every cell below the cut, relief shaded, as RGBA (h, w, 4)."""
     own, views = find_storey(points[:, 2], grid.floors_m), []
     for number, z in enumerate(grid.floors_m):
         rows, panel = np.flatnonzero(own == number), replace(grid, floors_m=(z,))
-        views.append(_draw_storey_view(points[rows], colors[rows], panel, splat_m, cut_height_m))
+        views.append(_draw_storey_view(points[rows], colors[rows], panel, splat_m))
     return np.concatenate(views, axis=1)
 
 
 def _draw_storey_view(
-    points: NDArray[np.floating],
-    colors: NDArray[np.uint8],
-    grid: TopGrid,
-    splat_m: float,
-    cut_height_m: float,
+    points: NDArray[np.floating], colors: NDArray[np.uint8], grid: TopGrid, splat_m: float
 ) -> NDArray[np.uint8]:
     image, heights = np.zeros((grid.height, grid.width, 4), np.uint8), points[:, 2]
-    rows = _find_highest_rows(points, grid, cut_height_m)
+    rows = _find_highest_rows(points, grid)
     if not (rows >= 0).any():
         return image
     radius = round(splat_m / grid.cell_m)
@@ -105,15 +98,13 @@ def _look_up(
     return np.where(rows >= 0, heights[rows], absent)
 
 
-def _find_highest_rows(
-    points: NDArray[np.floating], grid: TopGrid, cut_height_m: float
-) -> NDArray[np.int64]:
+def _find_highest_rows(points: NDArray[np.floating], grid: TopGrid) -> NDArray[np.int64]:
     """Return the row of the highest point of every cell, -1 where there is none."""
     rows = np.full((grid.height, grid.width), -1, np.int64)
     cells = np.floor(grid.find_pixels(points)).astype(np.int64)
     above_m = points[:, 2] - grid.floors_m[0]
     inside = (cells >= 0).all(axis=1) & (cells < (grid.width, grid.height)).all(axis=1)
-    kept = np.flatnonzero(inside & (above_m <= cut_height_m) & (above_m >= -BELOW_FLOOR_M))
+    kept = np.flatnonzero(inside & (above_m <= CUT_HEIGHT_M) & (above_m >= -BELOW_FLOOR_M))
     # The last of equal indices is what stays, so the highest point comes last.
     kept = kept[np.argsort(points[kept, 2], kind='stable')]
     rows[cells[kept, 1], cells[kept, 0]] = kept
