@@ -2,9 +2,9 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,7 @@ from osmabench_ros.runs.evaluate.over_time import collect_judged_records
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import COVERAGE_FILE
-from osmabench_ros.runs.report_model import (
-    MATRIX_SCHEMA,
-    MatrixReport,
-    RunReport,
-    Status,
-    check_alike,
-)
+from osmabench_ros.runs.report_model import MatrixReport, RunReport
 from osmabench_ros.vqa.exact.generation import uneven_mix
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Question
@@ -48,40 +42,30 @@ def write_csv(report: MatrixReport, path: Path) -> Path:
     return path
 
 
-@dataclass(frozen=True)
-class Origin:
-    """The provenance of a rebuilt report.
-
-    The digest of the configuration as it was run, the runs that have no report yet, and notes.
-    """
-
-    config_digest: str
-    unfinished: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
 def write_matrix_report(
     config: MatrixConfig,
     plans: Sequence[RunPlan],
     reports: Iterable[RunReport],
     root: Path,
-    origin: Origin | None = None,
+    unfinished: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    digest: str = '',
 ) -> MatrixReport:
     """Write report.json, report.csv and report.html of a matrix into its folder.
 
+    `unfinished` are the runs without a report, `digest` is of the configuration as it was run.
     With more than `MOST_ON_ONE_PAGE` runs, report.html is about the whole and the runs are on
     pages of `PAGES`, and metrics of single classes stay in the report.json of each run; then the
     returned report has only the headline metrics.
     """
-    origin = origin or Origin(config_digest(config))
+    digest = digest or config_digest(config)
+    make = partial(_make_matrix_report, config, plans, digest, unfinished)
     if len(plans) > MOST_ON_ONE_PAGE:
         with without_garbage_collection():
-            return _write_large_report(config, plans, reports, root, origin)
-    done = tuple(reports)
-    runs = with_changed_scenes(with_common_accuracies(done), plans)
+            return _write_large_report(config, plans, reports, root, partial(make, notes))
+    runs = with_changed_scenes(with_common_accuracies(tuple(reports)), plans)
     judged = collect_judged_records(plans, runs, config.requirements)
-    origin = replace(origin, notes=(*origin.notes, *_list_uneven_mixes(plans)))
-    report = _make_matrix_report(config, plans, runs, judged, origin)
+    report = make((*notes, *_list_uneven_mixes(plans)), runs, judged)
     files.write_json(root / 'report.json', report.model_dump(mode='json'))
     write_csv(report, root / 'report.csv')
     write_page(report, plans, root)
@@ -111,26 +95,28 @@ def with_common_accuracies(runs: Sequence[RunReport]) -> tuple[RunReport, ...]:
 def _make_matrix_report(
     config: MatrixConfig,
     plans: Sequence[RunPlan],
+    digest: str,
+    unfinished: Sequence[str],
+    notes: Sequence[str],
     runs: Sequence[RunReport],
     judged: Sequence[MetricRecord],
-    origin: Origin,
 ) -> MatrixReport:
-    check_alike(runs)
+    report_model.check_alike(runs)
     may_be_partial = {plan.identity.run_id for plan in plans if plan.mapper.allow_partial}
     partial = {run.run_id for run in runs if not run.map_complete} - may_be_partial
     faults = (report_model.partial_fault(x.run_id) for x in runs if x.run_id in partial)
     failed = (*faults, *report_model.unmet(config.requirements, tuple(judged)))
-    complete = all(run.status is Status.COMPLETE for run in runs)
+    complete = all(run.status is report_model.Status.COMPLETE for run in runs)
     return MatrixReport(
         name=config.name,
-        passed=complete and not failed and not origin.unfinished,
+        passed=complete and not failed and not unfinished,
         runs=tuple(runs),
         failed_requirements=failed,
         versions=versions(),
-        hashes={'config': origin.config_digest},
+        hashes={'config': digest},
         warnings=(
-            *_describe_unfinished(origin.unfinished, len(plans)),
-            *origin.notes,
+            *_describe_unfinished(unfinished, len(plans)),
+            *notes,
             *run_manifest.read_warnings(plans),
             *_list_doubts(plans, runs),
             *list_common_limits(runs),
@@ -144,24 +130,22 @@ def _write_large_report(
     plans: Sequence[RunPlan],
     reports: Iterable[RunReport],
     root: Path,
-    origin: Origin,
+    make: Callable[[Sequence[RunReport], Sequence[MetricRecord]], MatrixReport],
 ) -> MatrixReport:
     """Write the report while the reports of the runs are read; keeps only their headlines."""
     required = list_required_metrics(config)
     kept: list[Run] = []
     judged: list[MetricRecord] = []
-    with ExitStack() as stack:
-        folder = stack.enter_context(
-            files.atomic_directory(root / run_manifest.PAGES, files.Existing.MERGE)
-        )
-        drafts = [
-            stack.enter_context(files.atomic_write(root / f'report.{x}')) for x in ('json', 'csv')
-        ]
-        text, table = (stack.enter_context(draft.open('w')) for draft in drafts)
+    with (
+        files.atomic_directory(root / run_manifest.PAGES, files.Existing.MERGE) as folder,
+        files.atomic_write(root / 'report.json') as json_draft,
+        files.atomic_write(root / 'report.csv') as csv_draft,
+        json_draft.open('w') as text,
+        csv_draft.open('w') as table,
+    ):
         pages = PagedReport(config.name, len(plans), folder)
         text.write('{"runs": [')
-        columns = COLUMNS
-        table.write(write_csv_text(columns, ()))
+        table.write(write_csv_text(COLUMNS, ()))
         runs = (
             Run(plan, _drop_classes(report, required))
             for plan, report in _group_by_scene(plans, reports)
@@ -169,13 +153,13 @@ def _write_large_report(
         while batch := list(islice(runs, RUNS_A_PAGE)):
             for run in batch:
                 text.write((',\n' if kept else '') + run.report.model_dump_json())
-                table.write(write_csv_text(columns, map(vars, run.report.metrics), names=False))
+                table.write(write_csv_text(COLUMNS, map(vars, run.report.metrics), names=False))
                 if required:
                     own = collect_judged_records([run.plan], [run.report], config.requirements)
                     judged += (item for item in own if _make_key(item) in required)
                 kept.append(Run(run.plan, _select_headlines(run.report)))
             pages.write_runs(batch)
-        report = _make_matrix_report(config, plans, [run.report for run in kept], judged, origin)
+        report = make([run.report for run in kept], judged)
         rest = json.dumps(report.model_dump(mode='json', exclude={'runs'}), sort_keys=True)
         text.write(f'],\n{rest[1:]}\n')
     pages.write_first_page(report, kept, root)
@@ -286,8 +270,6 @@ def _describe_unfinished(unfinished: Sequence[str], others: int) -> Iterator[str
 _READ_AT_ONCE = 100
 """Reports between two lines of progress."""
 
-Planned = tuple[RunOnDisk, RunPlan]
-
 
 def rebuild_report(
     matrix: MatrixOnDisk,
@@ -319,12 +301,11 @@ def rebuild_report(
         If no mapper is called `reference`.
     """
     target = matrix.root if out is None else out
-    with ExitStack() as stack:
-        if out is None:
-            _refuse_other_report(target)
-        else:
-            files.claim_folder(target)
-        stack.enter_context(run_manifest.undisturbed(target))
+    if out is None:
+        _refuse_other_report(target)
+    else:
+        files.claim_folder(target)
+    with run_manifest.undisturbed(target):
         runs = list(matrix.runs())
         left = tuple(run.run_id for run in runs if not matrix.has_report(run))
         if len(left) == len(runs):
@@ -341,7 +322,9 @@ def rebuild_report(
             [plan for _, plan in planned],
             _read_reports(matrix, planned, progress),
             target,
-            Origin(matrix.config_digest, left, tuple(_describe_mixed_versions(matrix))),
+            left,
+            tuple(_describe_mixed_versions(matrix)),
+            matrix.config_digest,
         )
 
 
@@ -359,8 +342,9 @@ def _check_configuration(plan: RunPlan) -> None:
 
 def _refuse_other_report(root: Path) -> None:
     file = root / 'report.json'
-    schema = files.read_json(file).get('schema_name') if file.exists() else MATRIX_SCHEMA
-    if schema != MATRIX_SCHEMA:
+    own = report_model.MATRIX_SCHEMA
+    schema = files.read_json(file).get('schema_name') if file.exists() else own
+    if schema != own:
         raise RunError(f'{file} is not a report of a matrix ({schema}); choose another --out')
 
 
@@ -372,7 +356,7 @@ def _describe_mixed_versions(matrix: MatrixOnDisk) -> Iterator[str]:
 
 
 def _read_reports(
-    matrix: MatrixOnDisk, planned: Sequence[Planned], progress: Progress
+    matrix: MatrixOnDisk, planned: Sequence[tuple[RunOnDisk, RunPlan]], progress: Progress
 ) -> Iterator[RunReport]:
     classes = list_required_metrics(matrix.config) if len(planned) > MOST_ON_ONE_PAGE else None
     for number, (run, _) in enumerate(planned):

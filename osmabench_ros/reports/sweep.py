@@ -64,14 +64,13 @@ def write_sweep_report(report: SweepReport, root: Path) -> None:
     write_json(root / 'report.json', report.model_dump(mode='json'))
     write_text(root / 'report.csv', _write_csv(report))
     headlines = select_shown_headlines(report)
-    chart = draw_sweep_chart(report, headlines)
     write_rendered(
         root / PAGE,
         'sweep.html',
         report=report,
         headlines=headlines,
         tables=[(series, build_sweep_rows(series, headlines)) for series in report.series],
-        charts={} if chart is None else {'sweep': chart},
+        charts={'sweep': draw_sweep_chart(report, headlines)},
     )
 
 
@@ -82,16 +81,12 @@ def select_shown_headlines(report: SweepReport) -> list[Headline]:
 
 def build_sweep_rows(series: SweepSeries, headlines: Sequence[Headline]) -> list[SweepRow]:
     """Return a row for every speed that was tried."""
-    titles = [x.title for x in cells.read_columns('sweep')] + [x.title for x in headlines]
+    titles = [x.title for x in (*cells.read_columns('sweep'), *headlines)]
     rows = []
     for point in series.points:
-        found = [
-            *cells.make_field_cells(None if point.error else point, 'sweep'),
-            *(
-                cells.make_score_cell(x.find_record(point.metrics), x.format_value)
-                for x in headlines
-            ),
-        ]
+        found = cells.make_field_cells(None if point.error else point, 'sweep')
+        records = [(x.find_record(point.metrics), x.format_value) for x in headlines]
+        found += [cells.make_score_cell(record, number) for record, number in records]
         verdict = _describe_verdict(series, point)
         rows.append((point, verdict, dict(zip(titles, found, strict=True))))
     return rows
@@ -131,13 +126,9 @@ def print_sweep(report: SweepReport, directory: Path, console: Console | None = 
 
 def _write_csv(report: SweepReport) -> str:
     """Return one line per run: its speed, loss and latency, then every overall metric."""
-    rows = [
-        {
-            **series.model_dump(exclude={'points', 'max_loss'}),
-            **point.model_dump(exclude={'metrics'}),
-            **{'.'.join(filter(None, (item.suite, item.mode, item.metric))): item.value
-               for item in point.metrics},
-        }
-        for series, point in _list_points(report)
-    ]  # fmt: skip
-    return cells.write_csv_text(list(dict.fromkeys(key for row in rows for key in row)), rows)
+    rows = []
+    for series, point in _list_points(report):
+        own = series.model_dump(exclude={'points', 'max_loss'})
+        own |= point.model_dump(exclude={'metrics'})
+        rows.append(own | {'.'.join(filter(None, x.key[:3])): x.value for x in point.metrics})
+    return cells.write_csv_text(list_distinct(key for row in rows for key in row), rows)

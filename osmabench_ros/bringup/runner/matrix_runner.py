@@ -124,9 +124,8 @@ def _write_report(
 ) -> MatrixReport:
     """Write the report of all runs; `missing` are runs next to them that did not complete."""
     try:
-        origin = matrix.Origin(config_digest(config), tuple(missing))
         reports = _with_figures(config, plans, ended)
-        return matrix.write_matrix_report(config, plans, reports, plans[0].root, origin)
+        return matrix.write_matrix_report(config, plans, reports, plans[0].root, missing)
     except OsmabenchError as error:
         # The report would name these errors, and cannot be written.
         failed = (f'{item.run_id}: {item.error}' for item in ended if item.error)

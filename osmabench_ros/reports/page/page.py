@@ -5,7 +5,7 @@ A large matrix has a first page about the whole, and pages of its runs.
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +21,7 @@ from osmabench_ros.reports import comparison as comparisons
 from osmabench_ros.reports import tidy
 from osmabench_ros.reports.cells import format_plain, make_field_cells, read_columns, scale_cell
 from osmabench_ros.reports.charts import matrix_charts
-from osmabench_ros.reports.charts.vega import Charts, read_vega_script
+from osmabench_ros.reports.charts.vega import Specification, read_vega_script
 from osmabench_ros.reports.content import gather, skip_pictures
 from osmabench_ros.reports.pacing import UNKNOWN, PacingView, read_timed_runs
 from osmabench_ros.reports.page import headline_table, metric_tables, over_time
@@ -46,11 +46,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
     comparison = comparisons.build_comparison_view(runs, content)
     timed = read_timed_runs(runs)
     pacing = PacingView.of(timed)
-    growth, latency = (
-        over_time.view_over_time(runs),
-        matrix_charts.draw_latency_chart(pacing.realtime),
-    )
-    drawn = {'growth': growth.chart, 'latency': latency}
+    growth = over_time.view_over_time(runs)
     required = plans[0].config.requirements if plans else ()
     judged = collect_judged_records(plans, report.runs, required)
     label_sets = {
@@ -68,7 +64,8 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
         at_home=list_home_advantages(runs),
         charts={
             **matrix_charts.draw_matrix_charts(runs, comparison.conditions, content.dialogues),
-            **{name: chart for name, chart in drawn.items() if chart is not None},
+            'growth': growth.chart,
+            'latency': matrix_charts.draw_latency_chart(pacing.realtime),
         },
         scripts=(*three, read_scripts(*_SCRIPTS)),
         pacing=pacing,
@@ -121,15 +118,16 @@ def render(
     environment: Environment,
     template: str,
     *,
-    charts: Charts = MappingProxyType({}),
+    charts: Mapping[str, Specification | None] = MappingProxyType({}),
     scripts: Sequence[str] = (),
     **values: Any,
 ) -> str:
-    """Return a page with its charts, and the only scripts that may run on it."""
+    """Return a page with the charts that there are, and the only scripts that may run on it."""
+    charts = {name: chart for name, chart in charts.items() if chart is not None}
     if charts:
         scripts = (read_vega_script(), *scripts, read_scripts('charts.js'))
     return environment.get_template(template).render(
-        charts=dict(charts),
+        charts=charts,
         scripts=[mark_safe(text) for text in scripts],
         script_hashes=' '.join(compute_csp_hash(text) for text in scripts),
         **values,
@@ -243,7 +241,7 @@ class PagedReport:
             notices=_list_at_most([*failed, *report.failed_requirements]),
             warnings=_list_at_most(report.warnings),
             headline=(select_table_headlines(run.report.metrics for run in runs), ()),
-            charts={} if robustness is None else {'robustness': robustness},
+            charts={'robustness': robustness},
             scripts=self._scripts,
             pages=self._pages,
             folder=PAGES,
