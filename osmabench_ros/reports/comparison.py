@@ -144,9 +144,8 @@ def _list_contrasts(
 def _make_interval_cell(interval: Interval) -> Cell:
     if not math.isfinite(interval.value):
         return ABSENT
-    bounds = ''
-    if math.isfinite(interval.low):
-        bounds = f'[{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]'
+    bounds = f'[{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]'
+    bounds = bounds if math.isfinite(interval.low) else ''
     return Cell(f'{100 * interval.value:+.1f}', repr(interval.value), bounds)
 
 
@@ -161,11 +160,8 @@ def build_power_rows(comparison: ComparisonView) -> list[PowerRow]:
     for between in ('conditions', 'mappers'):
         contrasts = getattr(comparison, between)
         for metric in tidy.list_distinct(item.metric for item in contrasts):
-            spreads = [
-                (item.comparison.spread, item.units)
-                for item in contrasts
-                if item.metric == metric and item.comparison.spread is not None
-            ]
+            own = [(x.comparison.spread, x.units) for x in contrasts if x.metric == metric]
+            spreads = [(spread, over) for spread, over in own if spread is not None]
             counts = ((spread.units, over) for spread, over in spreads)
             units, over = max(counts, key=itemgetter(0), default=(0, ''))
             total = tests.root_mean_square([spread.total for spread, _ in spreads])

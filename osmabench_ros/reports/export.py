@@ -71,10 +71,9 @@ class PaperTable:
 
 def read_runs(matrix: MatrixOnDisk) -> list[Run]:
     """Return the runs of a folder that have a report."""
-    there = [run for run in matrix.runs() if matrix.has_report(run)]
-    reports = [report for run in there if (report := matrix.report(run)) is not None]
-    reports = list(with_common_accuracies(reports))
-    found = [Run(matrix.plan(report.run_id), report) for report in reports]
+    reports = [report for run in matrix.runs() if (report := matrix.report(run)) is not None]
+    common = with_common_accuracies(reports)
+    found = [Run(matrix.plan(report.run_id), report) for report in common]
     return [run for run in found if not run.failed]
 
 
@@ -161,14 +160,10 @@ def _build_paper_table(
 
 def collect_bibliography(runs: Sequence[Run]) -> str:
     """Return BibTeX of the suites, methods and data sets of runs, and the names without entry."""
-    used = [
-        *(
-            f'suite {name}'
-            for name in tidy.list_distinct(x.suite for r in runs for x in r.report.metrics)
-        ),
-        *(f'mapper {run.plan.mapper.bundled or run.mapper}' for run in runs),
-        *(f'dataset {run.plan.identity.scene_key.dataset}' for run in runs),
-    ]
+    suites = tidy.list_distinct(item.suite for run in runs for item in run.report.metrics)
+    used = [f'suite {name}' for name in suites]
+    used += [f'mapper {run.plan.mapper.bundled or run.mapper}' for run in runs]
+    used += [f'dataset {run.plan.identity.scene_key.dataset}' for run in runs]
     wanted = dict.fromkeys(used)
     entries = []
     for entry, names in _read_entries():

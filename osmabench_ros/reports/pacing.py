@@ -41,20 +41,12 @@ def read_timed_runs(runs: Sequence[Run]) -> list[TimedRun]:
     return timed
 
 
-@dataclass(frozen=True)
 class PacingView:
     """Timed runs in realtime and in lockstep."""
 
-    realtime: list[TimedRun]
-    lockstep: list[TimedRun]
-
-    @classmethod
-    def of(cls, timed: Sequence[TimedRun]) -> 'PacingView':
-        """Return the runs by their pacing."""
-        return cls(
-            [item for item in timed if item.is_realtime],
-            [item for item in timed if not item.is_realtime],
-        )
+    def __init__(self, timed: Sequence[TimedRun]) -> None:
+        self.realtime = [item for item in timed if item.is_realtime]
+        self.lockstep = [item for item in timed if not item.is_realtime]
 
     @property
     def lockstep_frames(self) -> int:

@@ -77,7 +77,7 @@ MOST_COLUMNS = 8
 def print_pacing(runs: Sequence[RunReport], directory: Path, console: Console) -> None:
     """Print the losses of realtime runs by run and node, and totals of lockstep runs."""
     found = [(run.run_id, read_measurements(directory / run.run_id / TIMINGS)) for run in runs]
-    view = PacingView.of([TimedRun(title, measured) for title, measured in found if measured])
+    view = PacingView([TimedRun(title, measured) for title, measured in found if measured])
     if any(item.measured.participants for item in view.realtime):
         titles = [item.title for item in cells.read_columns('frames', 'latency')]
         table = make_table(['realtime run, node'], titles)
@@ -110,11 +110,8 @@ def print_report(
     which methods are references, and which requirements there are to pass.
     """
     console = console or make_console()
-    references = {
-        item.name
-        for item in (config.mappers if config else ())
-        if item.bundled and knows_ground_truth(item.bundled)
-    }
+    bundled = [item for item in (config.mappers if config else ()) if item.bundled]
+    references = {item.name for item in bundled if knows_ground_truth(item.bundled)}
     if len(report.runs) > MOST_LISTED:
         failed = [run for run in report.runs if run.status is not Status.COMPLETE]
         if failed:

@@ -168,9 +168,8 @@ class Run:
 def join_runs(plans: Sequence[RunPlan], reports: Sequence[RunReport]) -> list[Run]:
     """Return the runs that have a report, in the order of the plans."""
     by_id = {report.run_id: report for report in reports}
-    return [
-        Run(plan, by_id[plan.identity.run_id]) for plan in plans if plan.identity.run_id in by_id
-    ]
+    found = ((plan, by_id.get(plan.identity.run_id)) for plan in plans)
+    return [Run(plan, report) for plan, report in found if report]
 
 
 def build_score_table(runs: Sequence[Run], only: Container[Key] | None = None) -> pd.DataFrame:
@@ -194,11 +193,8 @@ def build_score_table(runs: Sequence[Run], only: Container[Key] | None = None) -
                 'reference': run.is_reference,
                 **dict(zip(PLACE, identity.place, strict=True)),
             }
-            rows += [
-                {**vars(item), **own}
-                for item in run.report.metrics
-                if only is None or item.key in only
-            ]
+            metrics = (x for x in run.report.metrics if only is None or x.key in only)
+            rows += [vars(item) | own for item in metrics]
     added = ['run', 'title', 'where', 'reference', *PLACE]
     table = pd.DataFrame(rows, columns=[*COLUMNS, *added])
     table = table.drop_duplicates(['run_id', *METRIC], keep='last')

@@ -29,7 +29,7 @@ def test_realtime_runs_tell_every_node_and_lockstep_runs_that_nothing_is_lost(ht
 
 
 def test_a_frame_that_lockstep_lost_is_not_passed_over(runs):
-    view = PacingView.of(read_timed_runs(runs))
+    view = PacingView(read_timed_runs(runs))
     assert (len(view.lockstep), view.lockstep_frames, view.lockstep_lost) == (2, 24, 0)
     assert [len(item.measured.participants) for item in view.realtime] == [2, 2]
 
@@ -69,9 +69,9 @@ def test_which_realtime_runs_were_measured_alone_is_told(matrix):
     ]
     assert len(realtime) == 2
     runs = join_runs(matrix.plans, matrix.report.runs)
-    assert PacingView.of(read_timed_runs(runs)).company == [(0, 2)]
+    assert PacingView(read_timed_runs(runs)).company == [(0, 2)]
     text = realtime[0].read_text()
     realtime[0].write_text(json.dumps({**json.loads(text), 'runs_at_once': 4}))
-    view = PacingView.of(read_timed_runs(runs))
+    view = PacingView(read_timed_runs(runs))
     realtime[0].write_text(text)  # others read the matrix too
     assert view.company == [(0, 1), (3, 1)]

@@ -18,7 +18,6 @@ from osmabench_ros.reports.comparison import QUESTIONS, Contrast
 from osmabench_ros.reports.content import Dialogue, compute_paired_interval
 from osmabench_ros.reports.pacing import TimedRun
 from osmabench_ros.reports.tidy import Run, find_reference_mappers, select_map_headlines
-from osmabench_ros.runs.timings import Participation
 
 _WIDTH_PX, _LEAST_PANEL_PX, _LETTER_PX, _ROW_PX = 990, 85, 7, 19
 _MOST_PANELS = 4
@@ -320,7 +319,7 @@ def _compute_percent(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 _MOST_ROWS = 40
-_SHARES = {'p50': 'latency_p50_s', 'p95': 'latency_p95_s', 'p99': 'latency_p99_s'}
+_LATENCIES = {name: f'latency_{name}_s' for name in ('p50', 'p95', 'p99', 'max')}
 
 
 def draw_latency_chart(realtime: Sequence[TimedRun]) -> vega.Specification | None:
@@ -332,7 +331,7 @@ def draw_latency_chart(realtime: Sequence[TimedRun]) -> vega.Specification | Non
             'run': item.title,
             'mapper': item.mapper,
             'condition': item.condition,
-            **_compute_milliseconds(node),
+            **{name: getattr(node, field) for name, field in _LATENCIES.items()},
         }
         for item in realtime
         for node in item.measured.participants
@@ -340,7 +339,11 @@ def draw_latency_chart(realtime: Sequence[TimedRun]) -> vega.Specification | Non
     ][:_MOST_ROWS]
     if not rows:
         return None
-    shown = ['run', 'node', *(f'{name}:Q' for name in (*_SHARES, 'max'))]
+    table, names = pd.DataFrame(rows), list(_LATENCIES)
+    # A percentile that is not known is at most the next; the axis is logarithmic.
+    milliseconds = 1000 * table[names].astype(float).bfill(axis='columns')
+    table[names] = milliseconds.clip(lower=1e-3)
+    shown = ['run', 'node', *(f'{name}:Q' for name in names)]
     base = alt.Chart().encode(alt.Y('title:N').title(None).sort(None), tooltip=shown)
     color = alt.Color('node:N').scale(range=list(vega.SERIES))
     x = alt.X('p50:Q').title('latency, ms').scale(type='log', nice=False).axis(format='~g')
@@ -350,17 +353,7 @@ def draw_latency_chart(realtime: Sequence[TimedRun]) -> vega.Specification | Non
         base.mark_point(filled=True, size=40, opacity=1).encode(x, color),
         base.mark_tick(color=vega.INK, size=10).encode(x='p99:Q'),
         base.mark_point(color=vega.MUTED, shape='cross', angle=45, size=40).encode(x='max:Q'),
-        data=pd.DataFrame(rows),
+        data=table,
     )
     sized = layers.properties(width=620, height=alt.Step(22))
     return vega.build_specification(sized, 'Latency from publication to acknowledgement')
-
-
-def _compute_milliseconds(node: Participation) -> dict[str, float]:
-    """Return p50, p95, p99 and maximum, above 0 for the logarithmic axis."""
-    largest = node.latency_max_s or 0.0
-    found = {name: getattr(node, field) for name, field in _SHARES.items()}
-    return {
-        name: max(1e-3, 1000 * (largest if seconds is None else seconds))
-        for name, seconds in {**found, 'max': largest}.items()
-    }

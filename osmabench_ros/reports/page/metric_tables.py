@@ -47,12 +47,11 @@ def build_class_table(runs: Sequence[Run]) -> tuple[list[str], list[tuple[str, C
     others = set(scores.loc[scores['metric'] == 'iou', 'class_name']) - set(surface)
     rows = []
     for name in [*surface, *sorted(others)]:
-        found = [
-            values.get((name, metric, mode, *group))
+        cells = [
+            scale_cell(values.get((name, metric, mode, *group)), 100, 1)
             for group in groups
             for metric, mode, _ in CLASS_METRICS
         ]
-        cells = [scale_cell(value, 100, 1) for value in found]
         rows.append((name, scale_cell(surface.get(name), 100, 2), cells))
     return [f'{mapper} · {condition}' for condition, mapper in groups], rows
 
@@ -169,11 +168,9 @@ def _build_table(
     own = own.sort_values(['title', 'label'], kind='stable').astype({'label': str, 'title': str})
     if not classes_of:
         frames = own['metric'].str.startswith('frames')
-        parts = [
-            build_cell_table(part, ['title'], 'label', number)
-            for part, number in ((own[~frames], format_percent), (own[frames], format_plain))
-        ]
-        return ProtocolTable(suite, caption, pd.concat(parts, axis=1).fillna(ABSENT))
+        parts = (own[~frames], format_percent), (own[frames], format_plain)
+        tables = [build_cell_table(part, ['title'], 'label', number) for part, number in parts]
+        return ProtocolTable(suite, caption, pd.concat(tables, axis=1).fillna(ABSENT))
     pairs = zip(own['title'], own['label'], strict=True)
     own['row'] = [' · '.join(filter(None, pair)) for pair in pairs]
     order = ['', *asked['class_name'].unique()]
@@ -198,13 +195,12 @@ def _build_prompt_tables(scores: pd.DataFrame) -> Iterator[ProtocolTable]:
     )
     fidelity = asked[(asked['suite'] == PROMPTGT) & (asked['metric'] == 'fidelity')]
     fidelity = fidelity.drop_duplicates([*PLACE[:2], 'class_name'])
+    cells = build_cell_table(fidelity, ['where'], 'class_name', format_percent)
     yield ProtocolTable(
         PROMPTGT,
         'Prompt fidelity: share of what the prompt asks for that the scene holds, in percent, '
         'whatever is mapped',
-        build_cell_table(fidelity, ['where'], 'class_name', format_percent).rename(
-            columns={'': 'all'}
-        ),
+        cells.rename(columns={'': 'all'}),
     )
 
 

@@ -28,11 +28,8 @@ class ViewOverTime:
 def view_over_time(runs: Sequence[tidy.Run]) -> ViewOverTime:
     """Return the scores over time of the runs that have any."""
     titles = tidy.make_full_titles(runs)
-    grown = [
-        (run, read_model(ReportOverTime, run.plan.directory / GROWTH))
-        for run in runs
-        if (run.plan.directory / GROWTH).exists()
-    ]
+    files = [(run, run.plan.directory / GROWTH) for run in runs]
+    grown = [(run, read_model(ReportOverTime, file)) for run, file in files if file.exists()]
     moments = [(run, moment) for run, growth in grown for moment in growth.moments]
     known = tidy.select_map_headlines([moment.metrics for _, moment in moments])
     headlines = [item for item in known if item.mode != 'compat'][:_MOST_METRICS]

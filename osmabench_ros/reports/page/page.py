@@ -45,13 +45,12 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
     content = gather(runs)
     comparison = comparisons.build_comparison_view(runs, content)
     timed = read_timed_runs(runs)
-    pacing = PacingView.of(timed)
+    pacing = PacingView(timed)
     growth = over_time.view_over_time(runs)
     required = plans[0].config.requirements if plans else ()
     judged = collect_judged_records(plans, report.runs, required)
-    label_sets = {
-        item.run.scene: item.scene.truth.label_set for item in content.sections if item.scene
-    }
+    scenes = {item.run.scene: item.scene for item in content.sections if item.scene}
+    label_sets = {name: scene.truth.label_set for name, scene in scenes.items()}
     three = [read_three_js()] if content.space['runs'] else []
     return write_rendered(
         root / PAGE,
@@ -226,15 +225,11 @@ class PagedReport:
     def write_first_page(self, report: MatrixReport, runs: Sequence[Run], root: Path) -> Path:
         """Write report.html, with means, comparisons and links, and no row per run."""
         # Resampling thousands of scenes takes seconds per metric.
-        comparison = comparisons.build_comparison_view(
-            runs, skip_pictures(()), without_modes=('compat',)
-        )
+        nothing = skip_pictures(())
+        comparison = comparisons.build_comparison_view(runs, nothing, without_modes=('compat',))
         robustness = matrix_charts.draw_robustness_chart(comparison.conditions, runs)
-        failed = [
-            f'{run.report.run_id} {run.report.status.value}: {run.report.error}'
-            for run in runs
-            if run.report.status is not Status.COMPLETE
-        ]
+        ended = [run.report for run in runs if run.report.status is not Status.COMPLETE]
+        failed = [f'{item.run_id} {item.status.value}: {item.error}' for item in ended]
         return write_rendered(
             root / PAGE,
             'paged_report.html',

@@ -10,11 +10,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.metrics.record import COLUMNS, MetricRecord
 from osmabench_ros.metrics.trajectory_records import TrajectoryScore
-from osmabench_ros.reports.cells import (
-    build_cell_table,
-    build_suite_tables,
-    read_columns,
-)
+from osmabench_ros.reports.cells import build_cell_table, build_suite_tables, read_columns
 from osmabench_ros.reports.changes import ResultChanges, format_interval, join_full_name
 from osmabench_ros.reports.charts import vega
 from osmabench_ros.reports.page.page import PAGE, read_scripts, write_rendered
@@ -111,15 +107,12 @@ def write_changes_page(
 
 def draw_trajectory_chart(score: TrajectoryScore) -> vega.Specification:
     """Return both trajectories from above and the errors after alignment."""
-    errors = score.errors
+    errors = alt.vconcat(
+        _draw_over_time(score, score.errors.translation_m, 'translation error, m'),
+        _draw_over_time(score, score.errors.rotation_deg, 'rotation error, deg'),
+    )
     return vega.build_specification(
-        alt.hconcat(
-            _draw_from_above(score),
-            alt.vconcat(
-                _draw_over_time(score, errors.translation_m, 'translation error, m'),
-                _draw_over_time(score, errors.rotation_deg, 'rotation error, deg'),
-            ),
-        ),
+        alt.hconcat(_draw_from_above(score), errors),
         'The estimated trajectory and the true one from above, and the errors over time',
     )
 
@@ -157,14 +150,11 @@ def _draw_over_time(
     table = pd.DataFrame({'seconds': seconds[rows], 'error': values[rows]})
     mean = pd.DataFrame({'rmse': [rmse], 'label': [f'rmse {rmse:.3g}']})
     shown = {'seconds': '.2f', 'error': '.3~g'}
-    lines = (
-        alt.Chart(table)
-        .mark_line(color=vega.SERIES[0], strokeWidth=1.2)
-        .encode(
-            alt.X('seconds:Q').title('seconds since the first pose'),
-            alt.Y('error:Q').title(None),
-            tooltip=[alt.Tooltip(f'{x}:Q', format=f) for x, f in shown.items()],
-        )
+    lines = alt.Chart(table).mark_line(color=vega.SERIES[0], strokeWidth=1.2)
+    lines = lines.encode(
+        alt.X('seconds:Q').title('seconds since the first pose'),
+        alt.Y('error:Q').title(None),
+        tooltip=[alt.Tooltip(f'{x}:Q', format=f) for x, f in shown.items()],
     )
     level = alt.Chart(mean).encode(y='rmse:Q')
     return alt.layer(

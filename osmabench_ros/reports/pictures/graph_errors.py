@@ -23,10 +23,8 @@ OUTCOMES = tuple(PointOutcome)
 
 def read_max_distance(suites: Sequence[SuiteConfig]) -> float:
     """Return the distance gate in metres that the segmentation suite of a run was scored with."""
-    for suite in suites:
-        if suite.name == 'osma_segmentation':
-            return SegmentationOptions.model_validate(suite.options).max_distance_m
-    return SegmentationOptions().max_distance_m
+    options = (suite.options for suite in suites if suite.name == 'osma_segmentation')
+    return SegmentationOptions.model_validate(next(options, {})).max_distance_m
 
 
 def compute_surface_outcomes(
@@ -97,11 +95,9 @@ def color_by_error(context: SuiteContext, max_distance_m: float) -> DenseMap | N
     surface = context.ground_truth.surface
     codes = compute_surface_outcomes(context, max_distance_m)
     if codes is None:
+        codes = np.full(len(surface), OUTCOMES.index(PointOutcome.MISSING), np.uint8)
         mapped = context.matches.surface_to_map.within(max_distance_m)
-        found, missing = (
-            OUTCOMES.index(item) for item in (PointOutcome.UNLABELLED, PointOutcome.MISSING)
-        )
-        codes = np.where(mapped, found, missing).astype(np.uint8)
+        codes[mapped] = OUTCOMES.index(PointOutcome.UNLABELLED)
     invented = predicted.points[~context.matches.map_to_truth.within(max_distance_m)]
     labels = np.concatenate([codes, np.full(len(invented), HALLUCINATED_CODE)]).astype(np.int32)
     points = np.concatenate([surface.points, invented]).astype(np.float32)
