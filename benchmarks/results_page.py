@@ -20,7 +20,7 @@ from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.offline_method import load_method, variables_of
 from osmabench_ros.metrics.statistics import LEAST_UNITS, jackknife_interval
-from osmabench_ros.reports.page.headline_table import build_machine_rows
+from osmabench_ros.reports.page.tables import build_machine_rows
 from osmabench_ros.reports.tidy import (
     NOT_APPLICABLE,
     Headline,

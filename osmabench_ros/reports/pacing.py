@@ -42,25 +42,17 @@ def read_timed_runs(runs: Sequence[Run]) -> list[TimedRun]:
 
 
 class PacingView:
-    """Timed runs in realtime and in lockstep."""
+    """Timed runs in realtime and in lockstep.
+
+    Of the `lockstep_frames`, nodes did not acknowledge `lockstep_lost`. `company` is how many
+    realtime runs may have shared the machine with how many others at most.
+    """
 
     def __init__(self, timed: Sequence[TimedRun]) -> None:
         self.realtime = [item for item in timed if item.is_realtime]
         self.lockstep = [item for item in timed if not item.is_realtime]
-
-    @property
-    def lockstep_frames(self) -> int:
-        """Frames of the runs in lockstep."""
-        return sum(item.measured.frames for item in self.lockstep)
-
-    @property
-    def lockstep_lost(self) -> int:
-        """Frames that a node did not acknowledge in lockstep."""
-        nodes = (node for item in self.lockstep for node in item.measured.participants)
-        return sum(node.dropped or 0 for node in nodes)
-
-    @property
-    def company(self) -> list[tuple[int, int]]:
-        """How many realtime runs may have shared the machine with how many others at most."""
+        nodes = [node for item in self.lockstep for node in item.measured.participants]
+        self.lockstep_frames = sum(item.measured.frames for item in self.lockstep)
+        self.lockstep_lost = sum(node.dropped or 0 for node in nodes)
         counts = Counter(item.measured.runs_at_once - 1 for item in self.realtime)
-        return sorted((others, count) for others, count in counts.items())
+        self.company = sorted(counts.items())

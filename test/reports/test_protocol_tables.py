@@ -4,8 +4,8 @@ import pytest
 
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.charts.matrix_charts import draw_question_chart, list_question_charts
-from osmabench_ros.reports.page.metric_tables import build_protocol_tables
 from osmabench_ros.reports.page.page import make_page_environment
+from osmabench_ros.reports.page.tables import build_protocol_tables
 from osmabench_ros.reports.tidy import Run, join_runs
 from osmabench_ros.runs.report_model import RunReport, join_run
 

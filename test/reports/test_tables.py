@@ -6,16 +6,14 @@ import pytest
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.reports.page.headline_table import (
-    build_headline_table,
-    build_machine_rows,
-    build_summary_table,
-    write_headline_sentence,
-)
-from osmabench_ros.reports.page.metric_tables import (
+from osmabench_ros.reports.page.tables import (
     CLASS_METRICS,
     build_class_table,
+    build_headline_table,
+    build_machine_rows,
     build_metric_table,
+    build_summary_table,
+    write_headline_sentence,
 )
 from osmabench_ros.reports.tidy import Run, read_headlines, select_table_headlines
 from osmabench_ros.runs.identity import SceneKey

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from osmabench_ros.reports.page.metric_tables import build_confusion_tables
+from osmabench_ros.reports.page.tables import build_confusion_tables
 from osmabench_ros.reports.pictures.view_3d import LARGEST_CLOUD, read_three_js, select_per_voxel
 
 

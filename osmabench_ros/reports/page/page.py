@@ -24,7 +24,7 @@ from osmabench_ros.reports.charts import matrix_charts
 from osmabench_ros.reports.charts.vega import Specification, read_vega_script
 from osmabench_ros.reports.content import gather, skip_pictures
 from osmabench_ros.reports.pacing import UNKNOWN, PacingView, read_timed_runs
-from osmabench_ros.reports.page import headline_table, metric_tables, over_time
+from osmabench_ros.reports.page import over_time, tables
 from osmabench_ros.reports.palette import format_hex_color
 from osmabench_ros.reports.pictures.graph_errors import OUTCOMES
 from osmabench_ros.reports.pictures.view_3d import read_three_js
@@ -59,7 +59,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
         whole=True,
         requirements=[(item, not unmet((item,), judged)) for item in required],
         judged=judged,
-        headline=headline_table.build_headline_table(runs),
+        headline=tables.build_headline_table(runs),
         at_home=list_home_advantages(runs),
         charts={
             **matrix_charts.draw_matrix_charts(runs, comparison.conditions, content.dialogues),
@@ -70,10 +70,10 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
         pacing=pacing,
         growth=growth,
         baseline=tidy.find_baseline_condition(runs),
-        classes=metric_tables.build_class_table(runs),
-        protocols=metric_tables.build_protocol_tables(runs),
-        confusions=metric_tables.build_confusion_tables(runs, label_sets),
-        metrics=metric_tables.build_metric_table(runs),
+        classes=tables.build_class_table(runs),
+        protocols=tables.build_protocol_tables(runs),
+        confusions=tables.build_confusion_tables(runs, label_sets),
+        metrics=tables.build_metric_table(runs),
         timed=timed,
         **describe_matrix(report, runs, comparison),
     )
@@ -88,10 +88,10 @@ def describe_matrix(
     return {
         'report': report,
         'runs': runs,
-        'sentence': headline_table.write_headline_sentence(runs),
+        'sentence': tables.write_headline_sentence(runs),
         'verdict': report.verdict(plans[0].config.requirements if plans else ()),
-        'machines': headline_table.build_machine_rows(runs),
-        'summary': headline_table.build_summary_table(runs),
+        'machines': tables.build_machine_rows(runs),
+        'summary': tables.build_summary_table(runs),
         'comparison': comparison,
         'references': tidy.find_reference_mappers(runs),
         'power': power,
@@ -145,7 +145,7 @@ def make_page_environment() -> Environment:
     environment.globals |= {
         'style': mark_safe((TEMPLATES / 'page.css').read_text(encoding='utf-8')),
         'columns_of': read_columns,
-        'class_metrics': metric_tables.CLASS_METRICS,
+        'class_metrics': tables.CLASS_METRICS,
         'power_differences': DIFFERENCES,
         'outcomes': OUTCOMES,
         'concerns': concerns,
@@ -211,11 +211,11 @@ class PagedReport:
             first=first,
             last=last,
             total=self._total,
-            headline=headline_table.build_headline_table(runs, whole=False),
+            headline=tables.build_headline_table(runs, whole=False),
             # Pictures and answers are left to the folders of the runs.
             content=skip_pictures(runs),
             whole=False,
-            metrics=metric_tables.build_metric_table(runs),
+            metrics=tables.build_metric_table(runs),
         )
         (self._folder / file).write_text(text, encoding='utf-8')
         scenes = runs[0].scene, runs[-1].scene
