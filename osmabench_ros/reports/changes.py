@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
 from statistics import fmean
@@ -29,14 +28,8 @@ _CHANGED = ['mapper', 'condition', *METRIC]
 _RUN = ['dataset', 'scene', 'seeds', 'condition', 'mapper', 'simulator', 'speed']
 
 
-class ChangeVerdict(str, Enum):
-    """The verdict on a change; from three scenes on its interval decides, below its sign."""
-
-    BETTER = 'better'
-    WORSE = 'worse'
-    UNCLEAR = 'unclear'
-    """The interval contains 0."""
-    EQUAL = 'equal'
+VERDICTS = 'better', 'worse', 'unclear', 'equal'
+"""From three scenes on the interval of a change decides, unclear if it has 0; else its sign."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +52,13 @@ class ResultChanges:
     def counts(self) -> dict[str, int]:
         """How many changes have each verdict."""
         found = self.table['verdict'].value_counts()
-        return {item.value: int(found.get(item.value, 0)) for item in ChangeVerdict}
+        return {verdict: int(found.get(verdict, 0)) for verdict in VERDICTS}
 
     @property
     def shown(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Changes over all classes and of single ones, the clearest first; none that is equal."""
-        moved = self.table[self.table['verdict'] != ChangeVerdict.EQUAL.value]
-        unclear = moved['verdict'] == ChangeVerdict.UNCLEAR.value
+        moved = self.table[self.table['verdict'] != 'equal']
+        unclear = moved['verdict'] == 'unclear'
         order = moved.assign(unclear=unclear, less=-moved['gain'].abs())
         clearest = order.sort_values(['unclear', 'less'], kind='stable')
         return moved[moved['class_name'] == ''], clearest[clearest['class_name'] != '']
@@ -82,7 +75,7 @@ class ResultChanges:
         parts = []
         for condition, own in changed.groupby('condition', sort=False):
             found = own['verdict'].value_counts()
-            counts = [f'{found[x.value]} {x.value}' for x in ChangeVerdict if x.value in found]
+            counts = [f'{found[verdict]} {verdict}' for verdict in VERDICTS if verdict in found]
             parts.append(f'{", ".join(counts)} under “{condition}”')
         most = next(changed.loc[[changed['gain'].abs().idxmax()]].itertuples())
         title = titles.get((most.suite, most.mode, most.metric), join_full_name(most))
@@ -296,13 +289,13 @@ def _compute_change(row: Any) -> tuple[Any, ...]:
     interval, higher = paired.difference, bool(row.higher_is_better[0])
     gain = interval.value if higher else -interval.value
     if interval.value == 0 and not interval.low < 0:
-        verdict = ChangeVerdict.EQUAL
+        verdict = 'equal'
     elif math.isfinite(interval.low) and not interval.excludes_zero:
-        verdict = ChangeVerdict.UNCLEAR
+        verdict = 'unclear'
     else:
-        verdict = ChangeVerdict.BETTER if gain > 0 else ChangeVerdict.WORSE
+        verdict = 'better' if gain > 0 else 'worse'
     means, bounds = (fmean(row.value), fmean(row.value_after)), (interval.low, interval.high)
-    more = paired.p_value, interval.n, higher, verdict.value, gain
+    more = paired.p_value, interval.n, higher, verdict, gain
     return (*means, interval.value, *bounds, *more)
 
 

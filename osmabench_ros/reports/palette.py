@@ -13,8 +13,7 @@ from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 _GOLDEN_ANGLE_DEG = 137.50776405003785
 _RINGS = ((0.68, 0.13), (0.55, 0.14), (0.79, 0.10))
-_STRUCTURE_RING = (0.88, 0.022)
-_STRUCTURE_STEP = 0.055
+_STRUCTURE_RINGS = tuple((0.88 - 0.055 * step, 0.022) for step in range(4))
 _NO_CLASS = (125, 125, 125)
 
 Rgb = tuple[int, int, int]
@@ -40,15 +39,12 @@ HALLUCINATED: Rgb = (150, 20, 20)
 def assign_class_colors(label_set: LabelSet) -> Mapping[int, Rgb]:
     """Return one colour per class: vivid for objects, pale for structure, fixed for all maps."""
     colors: dict[int, Rgb] = {UNLABELLED: _NO_CLASS}
-    things = [item for item in label_set.classes if not item.structure]
+    objects = [item for item in label_set.classes if not item.structure]
     structures = [item for item in label_set.classes if item.structure]
-    for i, item in enumerate(things):
-        lightness, chroma = _RINGS[i % len(_RINGS)]
-        colors[item.id] = _convert_from_oklch(lightness, chroma, i * _GOLDEN_ANGLE_DEG)
-    for i, item in enumerate(structures):
-        lightness, chroma = _STRUCTURE_RING
-        step = _STRUCTURE_STEP * (i % 4)
-        colors[item.id] = _convert_from_oklch(lightness - step, chroma, 80 + i * _GOLDEN_ANGLE_DEG)
+    for classes, rings, first_deg in ((objects, _RINGS, 0), (structures, _STRUCTURE_RINGS, 80)):
+        for i, item in enumerate(classes):
+            hue_deg = first_deg + i * _GOLDEN_ANGLE_DEG
+            colors[item.id] = _convert_from_oklch(*rings[i % len(rings)], hue_deg)
     return colors
 
 

@@ -14,7 +14,6 @@ from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError, RequirementError, RunError
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.changes import (
-    ChangeVerdict,
     Threshold,
     compare_reports,
     compare_results,
@@ -57,18 +56,18 @@ def test_differences_are_paired_by_scene_with_the_interval_of_scipy():
 
 def verdict(before, after, **changes):
     [found] = compare_results(scenes(before, **changes), scenes(after, **changes)).table['verdict']
-    return ChangeVerdict(found)
+    return found
 
 
 def test_the_direction_of_a_figure_and_its_interval_decide():
-    assert verdict(AFTER, BEFORE) is ChangeVerdict.WORSE
-    assert verdict(AFTER, BEFORE, higher_is_better=False) is ChangeVerdict.BETTER
-    assert verdict(BEFORE, AFTER, metric='error_m', higher_is_better=False) is ChangeVerdict.WORSE
-    assert verdict([0.5, 0.6, 0.7], [0.6, 0.5, 0.75]) is ChangeVerdict.UNCLEAR
+    assert verdict(AFTER, BEFORE) == 'worse'
+    assert verdict(AFTER, BEFORE, higher_is_better=False) == 'better'
+    assert verdict(BEFORE, AFTER, metric='error_m', higher_is_better=False) == 'worse'
+    assert verdict([0.5, 0.6, 0.7], [0.6, 0.5, 0.75]) == 'unclear'
     # Of two scenes there is no interval.
-    assert verdict([0.5, 0.6], [0.6, 0.5]) is ChangeVerdict.EQUAL
-    assert verdict(BEFORE, BEFORE) is ChangeVerdict.EQUAL
-    assert verdict([0.5], [0.4]) is ChangeVerdict.WORSE  # of one scene nothing is resampled
+    assert verdict([0.5, 0.6], [0.6, 0.5]) == 'equal'
+    assert verdict(BEFORE, BEFORE) == 'equal'
+    assert verdict([0.5], [0.4]) == 'worse'  # of one scene nothing is resampled
 
 
 def test_seeds_of_a_scene_are_one_unit():
