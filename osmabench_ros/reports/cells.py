@@ -55,8 +55,6 @@ def format_plain(value: float | None) -> str:
     """Return a value of any unit with four significant digits, and whole numbers as they are."""
     if value is None or math.isnan(value):
         return NOT_APPLICABLE
-    if math.isinf(value):
-        return str(value)
     if abs(value) < _NOISE:
         return '0'
     if abs(value) >= 1000 and abs(value) < _LARGEST:

@@ -186,9 +186,7 @@ def compare_reports(
 ) -> ResultChanges:
     """As `compare_results`; raises RunError also for runs that `check_alike` refuses."""
     check_alike([*before, *after])
-    first, second = (
-        [record for report in reports for record in report.metrics] for reports in (before, after)
-    )
+    first, second = ([x for report in side for x in report.metrics] for side in (before, after))
     found = compare_results(first, second, renamed=renamed)
     known = {remark for report in before for remark in report.remarks}
     remarks = [f'{x.run_id}: {text}' for x in after for text in x.remarks if text not in known]

@@ -214,11 +214,7 @@ class PageContent:
     @cached_property
     def space(self) -> dict[str, Any]:
         """The data of the 3D view: scenes with their truth, runs with their maps."""
-        shown = [
-            (item, item.pictures, item.scene)
-            for item in self.sections
-            if item.pictures and item.scene
-        ]
+        shown = [(x, x.pictures, x.scene) for x in self.sections if x.pictures and x.scene]
         methods = (i for i, (section, *_) in enumerate(shown) if not section.run.is_reference)
         return {
             'scenes': {section.run.scene: scene.space.json for section, _, scene in shown},

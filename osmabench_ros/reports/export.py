@@ -134,9 +134,8 @@ def build_suite_paper_table(runs: Sequence[Run], suite: str) -> PaperTable:
     scores = tidy.build_score_table(runs)
     own = scores[(scores['suite'] == suite) & (scores['class_name'] == '')]
     keys = own[['metric', 'mode']].drop_duplicates()
-    found = keys.merge(
-        tidy.compute_means(own, ['metric', 'mode', 'condition', 'mapper']), how='left'
-    )
+    means = tidy.compute_means(own, ['metric', 'mode', 'condition', 'mapper'])
+    found = keys.merge(means, how='left')
     found['bold'] = False
     found['text'] = found['value'].map('{:.4g}'.format, na_action='ignore')
     found['method'] = [f'{row.mapper}, {row.condition}' for row in found.itertuples()]

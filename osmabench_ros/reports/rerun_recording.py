@@ -192,25 +192,20 @@ def make_layout(view: RerunScene) -> Any:
 
     def world(name: str, hidden: Iterable[str], **options: Any) -> Any:
         overrides = {f'world/{item}': blueprint.EntityBehavior(visible=False) for item in hidden}
-        return blueprint.Spatial3DView(
-            origin='world', name=name, overrides=overrides, **_look_from_above(view), **options
-        )
+        options |= _look_from_above(view)
+        return blueprint.Spatial3DView(origin='world', name=name, overrides=overrides, **options)
 
     maps = [world('Map', (*_MAP_HIDES, *_GRAPH_HIDES, 'camera/depth'))]
     if view.truth is not None:
         contents = ['world/map/errors/**', 'world/graph/errors', 'world/path']
         maps.append(world('Errors', ('map/errors/ceiling',), contents=contents))
     about = blueprint.TextDocumentView(origin='about', name='About')
-    images = [
-        blueprint.Spatial2DView(origin='world/camera', name=name, contents=f'$origin/{part}')
-        for name, part in (('Colour', 'image'), ('Depth', 'depth'))
-    ]
-    camera = blueprint.Tabs(*images)
+    color = blueprint.Spatial2DView(origin='world/camera', name='Colour', contents='$origin/image')
+    depth = blueprint.Spatial2DView(origin='world/camera', name='Depth', contents='$origin/depth')
+    camera = blueprint.Tabs(color, depth)
     side = blueprint.Vertical(camera, about) if view.intrinsics is not None else about
-    return blueprint.Blueprint(
-        blueprint.Horizontal(blueprint.Tabs(*maps), side, column_shares=[2, 1]),
-        collapse_panels=True,
-    )
+    columns = blueprint.Horizontal(blueprint.Tabs(*maps), side, column_shares=[2, 1])
+    return blueprint.Blueprint(columns, collapse_panels=True)
 
 
 def _look_from_above(view: RerunScene) -> dict[str, Any]:

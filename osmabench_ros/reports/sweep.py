@@ -3,52 +3,16 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import altair as alt
-import pandas as pd
 from rich.console import Console
 from rich.markup import escape
 
 from osmabench_ros.base.files import write_json, write_text
 from osmabench_ros.reports import cells
-from osmabench_ros.reports.charts.vega import Specification, build_specification
-from osmabench_ros.reports.page.over_time import draw_line_layers
+from osmabench_ros.reports.page.over_time import draw_sweep_chart, list_points
 from osmabench_ros.reports.page.page import PAGE, write_rendered
 from osmabench_ros.reports.terminal import make_console, make_table
 from osmabench_ros.reports.tidy import Headline, list_distinct, select_map_headlines
 from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
-
-_PANELS_IN_A_ROW = 3
-
-
-def draw_sweep_chart(report: SweepReport, headlines: Sequence[Headline]) -> Specification | None:
-    """Return loss and the headline metrics by speed, one line a series; None without any run."""
-    rows = []
-    for series, point in _list_points(report):
-        own = point.speed_factor, series.title, series.mapper, series.condition, not point.reached
-        found = [(f'{x.title}, %', x.find_record(point.metrics)) for x in headlines]
-        values = [(panel, x.value, x.low, x.high) for panel, x in found if x is not None]
-        loss = 'Loss, %', point.loss, None, None
-        rows += [(*item, *own) for item in (loss, *values) if not point.error]
-    columns = ['panel', 'value', 'low', 'high', 'x', 'run', 'mapper', 'condition', 'missed']
-    shown = ['panel', 'x', 'run', 'mapper', 'condition', 'missed', 'value', 'low', 'high']
-    table = pd.DataFrame(rows, columns=columns)[shown]
-    if table.empty:
-        return None
-    speeds = sorted(set(table['x']))
-    x = (
-        alt.X('x:Q')
-        .title('speed factor: stamp seconds per wall second')
-        .scale(type='log', base=2, domain=[speeds[0] / 1.2, speeds[-1] * 1.2], nice=False)
-        .axis(values=speeds, format='~g')
-    )
-    panel = alt.Facet('panel:N').sort(list_distinct(table['panel'])).title(None)
-    chart = draw_line_layers(table, x, report.max_loss).facet(panel, columns=_PANELS_IN_A_ROW)
-    return build_specification(chart, 'Loss of frames and map quality against speed')
-
-
-def _list_points(report: SweepReport) -> list[tuple[SweepSeries, SweepPoint]]:
-    return [(series, point) for series in report.series for point in series.points]
-
 
 _ON_TERMINAL = {
     'frames': 'Published', 'dropped': 'Dropped', 'loss, %': 'Loss, %', 'p95, ms': 'p95, ms'
@@ -62,7 +26,13 @@ SweepRow = tuple[SweepPoint, str, dict[str, cells.Cell]]
 def write_sweep_report(report: SweepReport, root: Path) -> None:
     """Write report.json, report.csv and report.html of a sweep into its folder."""
     write_json(root / 'report.json', report.model_dump(mode='json'))
-    write_text(root / 'report.csv', _write_csv(report))
+    rows = []
+    for series, point in list_points(report):
+        own = series.model_dump(exclude={'points', 'max_loss'})
+        own |= point.model_dump(exclude={'metrics'})
+        rows.append(own | {'.'.join(filter(None, x.key[:3])): x.value for x in point.metrics})
+    columns = list_distinct(key for row in rows for key in row)
+    write_text(root / 'report.csv', cells.write_csv_text(columns, rows))
     headlines = select_shown_headlines(report)
     write_rendered(
         root / PAGE,
@@ -76,7 +46,7 @@ def write_sweep_report(report: SweepReport, root: Path) -> None:
 
 def select_shown_headlines(report: SweepReport) -> list[Headline]:
     """Return the headline metrics of maps that at least one run has."""
-    return select_map_headlines([point.metrics for _, point in _list_points(report)])
+    return select_map_headlines([point.metrics for _, point in list_points(report)])
 
 
 def build_sweep_rows(series: SweepSeries, headlines: Sequence[Headline]) -> list[SweepRow]:
@@ -122,13 +92,3 @@ def print_sweep(report: SweepReport, directory: Path, console: Console | None = 
         if series.remark:
             console.print(f'[yellow]{series.remark}[/]', highlight=False, soft_wrap=True)
     console.print(f'[dim]{escape(str(directory / PAGE))}[/]', highlight=False, soft_wrap=True)
-
-
-def _write_csv(report: SweepReport) -> str:
-    """Return one line per run: its speed, loss and latency, then every overall metric."""
-    rows = []
-    for series, point in _list_points(report):
-        own = series.model_dump(exclude={'points', 'max_loss'})
-        own |= point.model_dump(exclude={'metrics'})
-        rows.append(own | {'.'.join(filter(None, x.key[:3])): x.value for x in point.metrics})
-    return cells.write_csv_text(list_distinct(key for row in rows for key in row), rows)

@@ -57,12 +57,9 @@ def print_metrics(report: RunReport) -> None:
         if not item.class_name:
             bounded = item.low is not None and item.high is not None
             interval = f'{item.low:.4g} to {item.high:.4g}' if bounded else ''
-            numbers = (
-                cells.format_plain(item.value),
-                interval,
-                str(item.n) if item.applicable else '',
-            )
-            table.add_row(item.suite, item.mode, item.metric, *numbers)
+            count = str(item.n) if item.applicable else ''
+            names = item.suite, item.mode, item.metric
+            table.add_row(*names, cells.format_plain(item.value), interval, count)
     console.print(table)
     for remark in report.remarks:
         console.print(f'[yellow]note:[/] {escape(remark)}', highlight=False, soft_wrap=True)
@@ -183,17 +180,12 @@ def _build_changes_table(changes: pd.DataFrame, title: str) -> Table:
     table = make_table((title, 'condition', 'mapper'), numbers)
     table.add_column('', no_wrap=True)
     for row in changes.itertuples():
-        table.add_row(
-            escape('/'.join(filter(None, (join_full_name(row), row.class_name)))),
-            escape(row.condition),
-            escape(row.mapper),
-            cells.format_plain(row.before),
-            cells.format_plain(row.after),
-            f'{row.difference:+.3g}',
-            format_interval(row),
-            str(row.scenes),
-            f'[{VERDICT_STYLES[row.verdict]}]{row.verdict}[/]',
-        )
+        name = '/'.join(filter(None, (join_full_name(row), row.class_name)))
+        words = map(escape, (name, row.condition, row.mapper))
+        means = map(cells.format_plain, (row.before, row.after))
+        verdict = f'[{VERDICT_STYLES[row.verdict]}]{row.verdict}[/]'
+        change = f'{row.difference:+.3g}', format_interval(row), str(row.scenes), verdict
+        table.add_row(*words, *means, *change)
     return table
 
 
@@ -212,9 +204,7 @@ def describe_status(matrix: MatrixOnDisk, runs: Sequence[RunOnDisk]) -> dict[str
     return {
         'folder': str(matrix.root),
         'counts': _count_states(runs),
-        'runs': [
-            {'run_id': run.run_id, 'state': run.state.value, 'reason': run.reason} for run in runs
-        ],
+        'runs': [{**vars(run), 'state': run.state.value} for run in runs],
     }
 
 

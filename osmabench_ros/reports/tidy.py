@@ -70,13 +70,8 @@ def read_headlines() -> tuple[Headline, ...]:
 
 def select_map_headlines(reports: Sequence[Collection[MetricRecord]]) -> list[Headline]:
     """Return the headline metrics of maps that some of the reports have a record of."""
-    return [
-        item
-        for item in read_headlines()
-        if item.in_charts
-        and not item.is_baseline
-        and any(item.find_record(records) for records in reports)
-    ]
+    shown = (item for item in read_headlines() if item.in_charts and not item.is_baseline)
+    return [item for item in shown if any(item.find_record(records) for records in reports)]
 
 
 def select_table_headlines(reports: Iterable[Collection[MetricRecord]]) -> list[Headline]:

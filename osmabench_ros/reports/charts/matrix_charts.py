@@ -41,7 +41,7 @@ def draw_matrix_charts(
     return {name: chart for name, chart in found.items() if chart is not None}
 
 
-def draw_condition_chart(runs: Sequence[Run]) -> vega.Specification | None:
+def draw_condition_chart(runs: Sequence[Run]) -> vega.Chart | None:
     """Return bars of every headline metric by condition and mapper; None without any."""
     columns = select_map_headlines([run.report.metrics for run in runs])
     scores = tidy.select_headline_scores(runs, columns)
@@ -55,9 +55,7 @@ def draw_condition_chart(runs: Sequence[Run]) -> vega.Specification | None:
     return _draw_panels(bars, runs, 'percent', title, '{:.1f}', domain=(0, 112), lines=lines)
 
 
-def draw_robustness_chart(
-    contrasts: Sequence[Contrast], runs: Sequence[Run]
-) -> vega.Specification | None:
+def draw_robustness_chart(contrasts: Sequence[Contrast], runs: Sequence[Run]) -> vega.Chart | None:
     """Return relative changes of runs with intervals (Fig. 5 of arXiv 2503.10331), or None."""
     shown = [item for item in contrasts if math.isfinite(item.comparison.robustness.value)]
     # Two metrics that differ only in their rules would crowd out others.
@@ -95,9 +93,7 @@ def compute_changes(runs: Sequence[Run], dialogues: Mapping[str, Dialogue]) -> p
     return found.reset_index()
 
 
-def draw_change_chart(
-    runs: Sequence[Run], dialogues: Mapping[str, Dialogue]
-) -> vega.Specification | None:
+def draw_change_chart(runs: Sequence[Run], dialogues: Mapping[str, Dialogue]) -> vega.Chart | None:
     """Return the changes of all headline metrics, None without a second condition."""
     baseline, changes = tidy.find_baseline_condition(runs), compute_changes(runs, dialogues)
     title = f'Change of the headline metrics relative to "{baseline}"'
@@ -113,7 +109,7 @@ def _draw_panels(
     *,
     domain: tuple[float, float] | None = None,
     lines: pd.DataFrame | None = None,
-) -> vega.Specification | None:
+) -> vega.Chart | None:
     """Return a panel per headline with a bar per run, and its interval; references are ticks.
 
     `bars` are fractions, labelled as `number` says; several `units` are dots, `lines` constant.
@@ -189,7 +185,7 @@ def compute_class_shares(scores: pd.DataFrame) -> dict[str, float]:
     return dict(totals / max(totals.sum(), 1))
 
 
-def draw_class_chart(runs: Sequence[Run]) -> vega.Specification | None:
+def draw_class_chart(runs: Sequence[Run]) -> vega.Chart | None:
     """Return surface shares and strict IoUs of the classes, None if no class was scored."""
     scores = tidy.build_score_table(runs)
     shares = dict(list(compute_class_shares(scores).items())[:MOST_CLASSES])
@@ -266,7 +262,7 @@ def list_question_charts() -> tuple[QuestionChart, ...]:
 
 def draw_question_chart(
     runs: Sequence[Run], chart: QuestionChart | None = None
-) -> vega.Specification | None:
+) -> vega.Chart | None:
     """Return a chart by category with intervals, None if nothing was asked."""
     chart = chart or list_question_charts()[0]
     table = tidy.build_score_table(runs)
@@ -322,7 +318,7 @@ _MOST_ROWS = 40
 _LATENCIES = {name: f'latency_{name}_s' for name in ('p50', 'p95', 'p99', 'max')}
 
 
-def draw_latency_chart(realtime: Sequence[TimedRun]) -> vega.Specification | None:
+def draw_latency_chart(realtime: Sequence[TimedRun]) -> vega.Chart | None:
     """Return median, percentiles and maximum of latency, a row per node; None without any."""
     rows = [
         {

@@ -14,8 +14,10 @@ import altair as alt
 import vl_convert
 import yaml
 
-Specification = dict[str, Any]
-Charts = Mapping[str, Specification]
+Chart = dict[str, Any]
+"""A Vega-Lite specification."""
+
+Charts = Mapping[str, Chart]
 """Charts by name, those that there are data for."""
 
 STYLE = Path(__file__).parents[1] / 'page' / 'templates' / 'page.css'
@@ -36,17 +38,14 @@ _IS_REFERENCE = "(indexof(datum.method, '(reference)') > 0)"
 alt.data_transformers.disable_max_rows()
 
 
-def build_specification(chart: alt.TopLevelMixin, description: str) -> Specification:
+def build_specification(chart: alt.TopLevelMixin, description: str) -> Chart:
     """Return a chart as JSON-serialisable Vega-Lite in the style of the page."""
-    return {
-        **_round_numbers(chart.to_dict()),
-        'description': description,
-        'config': _read_config(),
-    }
+    drawn = _round_numbers(chart.to_dict())
+    return {**drawn, 'description': description, 'config': _read_config()}
 
 
 @cache
-def _read_config() -> Specification:
+def _read_config() -> Chart:
     return dict(yaml.safe_load(_STYLE.read_text(encoding='utf-8')))
 
 
@@ -134,7 +133,7 @@ def write_images(charts: Charts, folder: Path) -> None:
         file.with_suffix('.png').write_bytes(png)
 
 
-def use_light_colors(chart: Specification) -> Specification:
+def use_light_colors(chart: Chart) -> Chart:
     """Return a chart with the colours that the page has on a light ground."""
     colors: dict[str, str] = {}
     for name, color in re.findall(r'--([\w-]+): (#[0-9a-f]{3,6})', STYLE.read_text('utf-8')):

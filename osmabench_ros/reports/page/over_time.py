@@ -10,9 +10,11 @@ from osmabench_ros.base.strict import read_model
 from osmabench_ros.reports import tidy
 from osmabench_ros.reports.charts import vega
 from osmabench_ros.runs.evaluate.over_time import GROWTH, ReportOverTime
+from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
 
 PANEL_WIDTH_PX, PANEL_HEIGHT_PX = 240, 150
 _MOST_METRICS = 4
+_PANELS_IN_A_ROW = 3
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class ViewOverTime:
     headlines: list[tidy.Headline]
     rows: list[tuple[str, ReportOverTime]]
     final_only: list[str]
-    chart: vega.Specification | None
+    chart: vega.Chart | None
 
 
 def view_over_time(runs: Sequence[tidy.Run]) -> ViewOverTime:
@@ -45,7 +47,7 @@ def view_over_time(runs: Sequence[tidy.Run]) -> ViewOverTime:
     return ViewOverTime(headlines, rows, final_only, _draw_chart(points))
 
 
-def _draw_chart(points: Sequence[tuple[object, ...]]) -> vega.Specification | None:
+def _draw_chart(points: Sequence[tuple[object, ...]]) -> vega.Chart | None:
     """Return the headline metrics against frames and seconds, a line per run."""
     columns = ['panel', 'unit', 'x', 'value', 'run', 'mapper', 'condition']
     table = pd.DataFrame(points, columns=columns).assign(low=None, high=None, missed=False)
@@ -88,3 +90,34 @@ def draw_line_layers(
         known.transform_filter('datum.missed').mark_point(size=90).encode(y),
         data=table,
     ).properties(width=PANEL_WIDTH_PX, height=PANEL_HEIGHT_PX)
+
+
+def draw_sweep_chart(report: SweepReport, headlines: Sequence[tidy.Headline]) -> vega.Chart | None:
+    """Return loss and the headline metrics by speed, one line a series; None without any run."""
+    rows = []
+    for series, point in list_points(report):
+        own = point.speed_factor, series.title, series.mapper, series.condition, not point.reached
+        found = [(f'{x.title}, %', x.find_record(point.metrics)) for x in headlines]
+        values = [(panel, x.value, x.low, x.high) for panel, x in found if x is not None]
+        loss = 'Loss, %', point.loss, None, None
+        rows += [(*item, *own) for item in (loss, *values) if not point.error]
+    columns = ['panel', 'value', 'low', 'high', 'x', 'run', 'mapper', 'condition', 'missed']
+    shown = ['panel', 'x', 'run', 'mapper', 'condition', 'missed', 'value', 'low', 'high']
+    table = pd.DataFrame(rows, columns=columns)[shown]
+    if table.empty:
+        return None
+    speeds = sorted(set(table['x']))
+    x = (
+        alt.X('x:Q')
+        .title('speed factor: stamp seconds per wall second')
+        .scale(type='log', base=2, domain=[speeds[0] / 1.2, speeds[-1] * 1.2], nice=False)
+        .axis(values=speeds, format='~g')
+    )
+    panel = alt.Facet('panel:N').sort(tidy.list_distinct(table['panel'])).title(None)
+    chart = draw_line_layers(table, x, report.max_loss).facet(panel, columns=_PANELS_IN_A_ROW)
+    return vega.build_specification(chart, 'Loss of frames and map quality against speed')
+
+
+def list_points(report: SweepReport) -> list[tuple[SweepSeries, SweepPoint]]:
+    """Return the points of all series, each after its series."""
+    return [(series, point) for series in report.series for point in series.points]

@@ -21,7 +21,7 @@ from osmabench_ros.reports import comparison as comparisons
 from osmabench_ros.reports import tidy
 from osmabench_ros.reports.cells import format_plain, make_field_cells, read_columns, scale_cell
 from osmabench_ros.reports.charts import matrix_charts
-from osmabench_ros.reports.charts.vega import Specification, read_vega_script
+from osmabench_ros.reports.charts.vega import Chart, read_vega_script
 from osmabench_ros.reports.content import gather, skip_pictures
 from osmabench_ros.reports.pacing import UNKNOWN, PacingView, read_timed_runs
 from osmabench_ros.reports.page import over_time, tables
@@ -117,7 +117,7 @@ def render(
     environment: Environment,
     template: str,
     *,
-    charts: Mapping[str, Specification | None] = MappingProxyType({}),
+    charts: Mapping[str, Chart | None] = MappingProxyType({}),
     scripts: Sequence[str] = (),
     **values: Any,
 ) -> str:

@@ -105,7 +105,7 @@ def write_changes_page(
     )
 
 
-def draw_trajectory_chart(score: TrajectoryScore) -> vega.Specification:
+def draw_trajectory_chart(score: TrajectoryScore) -> vega.Chart:
     """Return both trajectories from above and the errors after alignment."""
     errors = alt.vconcat(
         _draw_over_time(score, score.errors.translation_m, 'translation error, m'),
@@ -127,12 +127,9 @@ def _draw_from_above(score: TrajectoryScore) -> alt.LayerChart:
     # Equal scales: both axes are as long as the longer side.
     low, high = table[['x', 'y']].min(), table[['x', 'y']].max()
     center, half = (high + low) / 2, max(0.55 * float((high - low).max()), 1e-6)
-    x, y = (
-        kind(f'{name}:Q')
-        .title(f'{name}, m')
-        .scale(domain=[center[name] - half, center[name] + half], nice=False)
-        for kind, name in ((alt.X, 'x'), (alt.Y, 'y'))
-    )
+    domain = {name: [center[name] - half, center[name] + half] for name in ('x', 'y')}
+    x = alt.X('x:Q').title('x, m').scale(domain=domain['x'], nice=False)
+    y = alt.Y('y:Q').title('y, m').scale(domain=domain['y'], nice=False)
     color = alt.Color('path:N').scale(domain=list(paths), range=[vega.MUTED, vega.SERIES[0]])
     lines = alt.Chart(table).mark_line(strokeWidth=1.6).encode(x, y, color, order='order:Q')
     start = alt.Chart(table.iloc[:1]).mark_point(color=vega.INK, filled=True, size=50).encode(x, y)

@@ -142,10 +142,9 @@ def draw_truth_layers(truth: GroundTruth) -> Layers:
     """Return the visible surface in the colours of its classes, and the scene graph."""
     surface, graph = truth.surface, truth.graph
     colors = palette.color_labels(surface.labels, palette.assign_class_colors(truth.label_set))
-    return Layers(
-        {'surface': DenseMap(surface.points, colors, surface.labels, surface.instances)},
-        {'graph': ColouredGraph(graph, assign_node_colors(graph, truth.label_set))},
-    )
+    cloud = DenseMap(surface.points, colors, surface.labels, surface.instances)
+    coloured = ColouredGraph(graph, assign_node_colors(graph, truth.label_set))
+    return Layers({'surface': cloud}, {'graph': coloured})
 
 
 def draw_map_layers(
@@ -176,13 +175,9 @@ def find_graph_errors(graph: SceneGraph, truth: GroundTruth) -> ColouredGraph:
     nodes = list(graph.of_kind(NodeKind.OBJECT))
     seen = frozenset(truth.seen_instances)
     true = {node.id: node for node in truth.graph.nodes if node.id in seen}
-    matches = match_nodes(
-        [node.id for node in nodes],
-        list(true),
-        box_iou_of_nodes(nodes, list(true.values())),
-        min_iou=_MIN_IOU,
-    ).true_of
-    colors = dict.fromkeys((node.id for node in nodes), HALLUCINATED)
+    ids, ious = [node.id for node in nodes], box_iou_of_nodes(nodes, list(true.values()))
+    matches = match_nodes(ids, list(true), ious, min_iou=_MIN_IOU).true_of
+    colors = dict.fromkeys(ids, HALLUCINATED)
     for node in nodes:
         if node.id in matches:
             right = node.label == true[matches[node.id]].label

@@ -105,9 +105,8 @@ def _draw_paths(places: NDArray[np.float64], grid: TopGrid) -> list[list[tuple[f
 
 def _draw_truth_view(truth: GroundTruth, colors: NDArray[np.uint8], grid: TopGrid) -> str:
     splat_m = float(_TRUTH_SPACINGS / np.sqrt(max(truth.points_per_m2, 1.0)))
-    return sample_frames.encode_drawing(
-        draw_top_view(truth.surface.points, colors, grid, splat_m=splat_m)
-    )
+    view = draw_top_view(truth.surface.points, colors, grid, splat_m)
+    return sample_frames.encode_drawing(view)
 
 
 def _rank_classes(truth: GroundTruth) -> list[tuple[int, float]]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
 from osmabench_ros.semantics.storeys import find_storey
 
@@ -20,6 +21,9 @@ _PIT_CELLS = 5
 _SHADE_STEPS = (1, 2, 4)
 _SHADE_STRENGTH = 0.9
 _DEEPEST_M = 0.6
+
+Rows = NDArray[np.int64]
+"""The row of the point in every cell of an image, -1 where there is none."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +65,7 @@ class TopGrid:
 
 
 def draw_top_view(
-    points: NDArray[np.floating],
-    colors: NDArray[np.uint8],
-    grid: TopGrid,
-    splat_m: float = 0.05,
+    points: NDArray[np.floating], colors: NDArray[np.uint8], grid: TopGrid, splat_m: float = 0.05
 ) -> NDArray[np.uint8]:
     """Draw the highest point of every cell below the cut, relief shaded, as RGBA (h, w, 4)."""
     own, views = find_storey(points[:, 2], grid.floors_m), []
@@ -91,14 +92,12 @@ def _draw_storey_view(
     return image
 
 
-def _look_up(
-    heights: NDArray[np.floating], rows: NDArray[np.int64], absent: float = -np.inf
-) -> NDArray[np.floating]:
+def _look_up(heights: NDArray[np.floating], rows: Rows, absent: float) -> NDArray[np.floating]:
     """Return the height of the point in every cell."""
     return np.where(rows >= 0, heights[rows], absent)
 
 
-def _find_highest_rows(points: NDArray[np.floating], grid: TopGrid) -> NDArray[np.int64]:
+def _find_highest_rows(points: NDArray[np.floating], grid: TopGrid) -> Rows:
     """Return the row of the highest point of every cell, -1 where there is none."""
     rows = np.full((grid.height, grid.width), -1, np.int64)
     cells = np.floor(grid.find_pixels(points)).astype(np.int64)
@@ -111,11 +110,9 @@ def _find_highest_rows(points: NDArray[np.floating], grid: TopGrid) -> NDArray[n
     return rows
 
 
-def _extend_points(
-    rows: NDArray[np.int64], heights: NDArray[np.floating], radius: int
-) -> NDArray[np.int64]:
+def _extend_points(rows: Rows, heights: NDArray[np.floating], radius: int) -> Rows:
     """Let points cover neighbouring cells that are empty or clearly lower."""
-    found, levels = rows.copy(), _look_up(heights, rows)
+    found, levels = rows.copy(), _look_up(heights, rows, -np.inf)
     # Without this margin, noise of the surface would smear its texture.
     best = levels + np.where(np.isfinite(levels), _HIGHER_M, 0.0)
     steps = range(-radius, radius + 1)
@@ -128,15 +125,11 @@ def _extend_points(
 
 
 def _shift_image(image: NDArray[Any], dy: int, dx: int, fill: float) -> NDArray[Any]:
-    from scipy import ndimage
-
     return np.asarray(ndimage.shift(image, (dy, dx), order=0, cval=fill))
 
 
-def _fill_holes(rows: NDArray[np.int64], radius: int) -> NDArray[np.int64]:
+def _fill_holes(rows: Rows, radius: int) -> Rows:
     """Fill small holes with the nearest colour, without growing outwards."""
-    from scipy import ndimage
-
     drawn = rows >= 0
     far_out = ndimage.distance_transform_edt(~np.pad(drawn, radius)) > radius
     closed = ndimage.distance_transform_edt(~far_out) > radius
@@ -145,11 +138,9 @@ def _fill_holes(rows: NDArray[np.int64], radius: int) -> NDArray[np.int64]:
     return np.where(filled, rows[y, x], -1)
 
 
-def _cover_pits(rows: NDArray[np.int64], heights: NDArray[np.floating]) -> NDArray[np.int64]:
+def _cover_pits(rows: Rows, heights: NDArray[np.floating]) -> Rows:
     """Cover narrow gaps through which much lower points are visible."""
-    from scipy import ndimage
-
-    levels = _look_up(heights, rows)
+    levels = _look_up(heights, rows, -np.inf)
     with np.errstate(invalid='ignore'):
         depths = ndimage.grey_closing(levels, size=_PIT_CELLS) - levels
     pits = (rows >= 0) & (depths > _HIGHER_M)

@@ -98,9 +98,8 @@ class SpaceOfScene:
             for row, node in enumerate(membership.node_ids):
                 instances[membership.points_of(row)] = node
         labels = None if by_class is None else by_class.labels
-        return self._thin_cloud(
-            DenseMap(dense.points, dense.colors, labels, instances), self._most
-        )[1]
+        shown = DenseMap(dense.points, dense.colors, labels, instances)
+        return self._thin_cloud(shown, self._most)[1]
 
     def _describe_errors(self, errors: DenseMap) -> Json:
         """Return the outcome of the points of the ground truth, then of the invented points."""
