@@ -232,13 +232,14 @@ class PageContent:
             if not asked.questions:
                 continue
             pictures, grid = section.pictures, scene.grid if scene else None
+            size = [grid.width, grid.height] if grid else []
             if section.run.scene not in scenes:
                 rows = build_question_rows(asked)
                 graph = scene.truth.graph if scene else SceneGraph()
                 scenes[section.run.scene] = {
                     'questions': rows,
                     'nodes': build_node_rows(graph, rows, grid),
-                    'view': scene and {'id': scene.key, 'size': [grid.width, grid.height]},
+                    'view': scene and {'id': scene.key, 'size': size},
                 }
             answers = build_answer_rows(asked, pictures.frames if pictures else ())
             graph = pictures.graph if pictures else SceneGraph()

@@ -51,7 +51,7 @@ def select_shown_headlines(report: SweepReport) -> list[Headline]:
 
 def build_sweep_rows(series: SweepSeries, headlines: Sequence[Headline]) -> list[SweepRow]:
     """Return a row for every speed that was tried."""
-    titles = [x.title for x in (*cells.read_columns('sweep'), *headlines)]
+    titles = [x.title for x in cells.read_columns('sweep')] + [x.title for x in headlines]
     rows = []
     for point in series.points:
         found = cells.make_field_cells(None if point.error else point, 'sweep')

@@ -153,8 +153,8 @@ def write_headline_sentence(runs: Sequence[Run]) -> str:
     parts = [f'{best} {rank} under “{condition}”, with {headline.title} {values[best]}']
     places = tidy.group_by_place(here, 'mapper')
     for other in others[:1]:
-        found = _compare({name: places[name] for name in (best, other)}, other).get(best)
-        parts.append(_describe_lead(found, other, headline, sign))
+        lead = _compare({name: places[name] for name in (best, other)}, other).get(best)
+        parts.append(_describe_lead(lead, other, headline, sign))
     own = scores[scores['mapper'] == best]
     changes = _compare(tidy.group_by_place(own, 'condition'), condition)
     if changes:
