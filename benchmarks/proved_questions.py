@@ -31,7 +31,7 @@ from osmabench_ros.simulation.simulator import make_simulator
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 from osmabench_ros.suites.cospace.generation import panorama_questions
 from osmabench_ros.suites.cospace.published import Order
-from osmabench_ros.suites.grounding.generation import grounding_questions
+from osmabench_ros.suites.grounding.expressions import grounding_questions
 from osmabench_ros.suites.hypo3d.generation import Hypo3DRun, hypothetical_questions
 from osmabench_ros.suites.space3d.suite import SPACE3D
 from osmabench_ros.vqa.exact.generation import EXACT, questions_about

@@ -1,22 +1,39 @@
-"""Referring expressions without viewpoint: their words, and their meaning in a scene graph."""
+"""Referring expressions without viewpoint: their clues as rows, and questions about any scene."""
 
 import math
 import re
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import combinations, product
 
 import numpy as np
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.semantics.scene_graph import RelationType, SceneNode
+from osmabench_ros.semantics.scene_graph import SceneNode
+from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering.execution import GraphReader
-from osmabench_ros.vqa.english import definite, without_adjectives, without_article
+from osmabench_ros.vqa.english import MATERIALS, definite, without_adjectives, without_article
+from osmabench_ros.vqa.exact.generation import with_neighbour_margins
+from osmabench_ros.vqa.exact.view import SceneView, label_of, shuffled
+from osmabench_ros.vqa.graph_index import GraphIndex, centre_distance_m
+from osmabench_ros.vqa.questions import AnswerType, Question, make_question
+
+SUITE, GENERATOR = 'grounding', 'grounding/1'
+DEFAULT_TARGETS = 30
+TOLERANCE = 0.75
+"""Of the box: a verdict is right from an IoU of 0.25 on."""
 
 BETWEEN_M = 0.5
-"""What is between two things lies this close to the line of their centres, seen from above."""
+"""An object between two others is this close to the line of their centres, seen from above."""
 
 _BETWEEN_SHARE = (0.2, 0.8)
+_MARGIN_M = 0.25
+"""By this much the next object must be nearer or farther than the one that is meant."""
+
+_SIZE_RATIO = 1.2
+_ANCHORS = 6
 _UNKNOWN = math.inf
 
 
@@ -32,98 +49,12 @@ class ClueKind(str, Enum):
     SIZE = 'size'
 
 
-_PLACES = {'closest to': 0, 'second closest to': 1, 'third closest to': 2, 'farthest from': -1}
-_SIZES = {'largest': -1, 'smallest': 0, 'tallest': -1, 'lowest': 0}
-"""Position of what a superlative means, things in ascending order."""
+class Length(str, Enum):
+    """Lengths of expressions of one target, each with one more clause."""
 
-_RELATIONS = (RelationType.ON.value, RelationType.NEXT_TO.value)
-_CLAUSE = re.compile(
-    r',? (?:'
-    r'(?P<between>between) the (?P<first>.+?) and the (?P<second>.+?)'
-    rf'|(?P<relation>{"|".join(_RELATIONS)}) the (?P<other>.+?)'
-    rf'|(?P<place>{"|".join(_PLACES)}) the (?P<anchor>.+?) of its kind'
-    rf'|the (?P<size>{"|".join(_SIZES)}) of its kind'
-    r')(?=,|$)'
-)
-_QUOTED = re.compile(r'"(.+)"')
-
-
-@dataclass(frozen=True)
-class Clause:
-    """One statement of an expression; phrases without article are of the objects that it names.
-
-    `word` is 'between', a relation, or a superlative such as 'closest to' or 'largest'.
-    """
-
-    word: str
-    phrases: tuple[str, ...] = ()
-
-    @property
-    def kind(self) -> ClueKind:
-        """What kind of clue it is."""
-        if self.word in _RELATIONS:
-            return ClueKind.RELATION
-        if self.word in _SIZES:
-            return ClueKind.SIZE
-        ordered = self.word not in ('closest to', 'farthest from')
-        found = ClueKind.ORDER if ordered else ClueKind.DISTANCE
-        return ClueKind.BETWEEN if self.word == 'between' else found
-
-    @property
-    def text(self) -> str:
-        """The words."""
-        named = ' and '.join(map(definite, self.phrases))
-        if self.word in _SIZES:
-            return f'the {self.word} of its kind'
-        tail = ' of its kind' if self.word in _PLACES else ''
-        return f'{self.word} {named}{tail}'
-
-    @property
-    def position(self) -> int | None:
-        """Place of the target among its kind in ascending order; None for others."""
-        return {**_PLACES, **_SIZES}.get(self.word)
-
-
-@dataclass(frozen=True)
-class Expression:
-    """A noun phrase without article, such as 'red chair', with clauses that all hold."""
-
-    phrase: str
-    clauses: tuple[Clause, ...] = ()
-
-    @property
-    def text(self) -> str:
-        """The words, e.g. 'the red chair between the table and the window'."""
-        said = [definite(self.phrase), *(clause.text for clause in self.clauses)]
-        if len(said) > 1 and self.clauses[0].kind is not ClueKind.SIZE:
-            said[:2] = [' '.join(said[:2])]
-        return ', '.join(said)
-
-
-def read_expression(text: str) -> Expression | None:
-    """Return the meaning of an expression, None if it is worded otherwise."""
-    start = _CLAUSE.search(text)
-    head = text if start is None else text[: start.start()]
-    clauses, end = [], len(head)
-    while match := _CLAUSE.match(text, end):
-        said, end = match.groupdict(), match.end()
-        word = said['between'] or said['relation'] or said['place'] or said['size']
-        named = (said['first'], said['second'], said['other'], said['anchor'])
-        clauses.append(Clause(word, tuple(without_article(f'the {x}') for x in named if x)))
-    if not head.startswith('the ') or end != len(text):
-        return None
-    return Expression(without_article(head), tuple(clauses))
-
-
-def asked(expression: str) -> str:
-    """Return the question for the object that an expression means."""
-    return f'Which thing is meant by "{expression}"? Name its node, or give its box.'
-
-
-def quoted(question: str) -> str:
-    """Return the expression in a question, all of it if nothing is quoted."""
-    match = _QUOTED.search(question)
-    return question if match is None else match[1]
+    SHORT = 'short'
+    MEDIUM = 'medium'
+    LONG = 'long'
 
 
 def off_between_m(box: AxisAlignedBox, first: AxisAlignedBox, second: AxisAlignedBox) -> float:
@@ -138,70 +69,334 @@ def off_between_m(box: AxisAlignedBox, first: AxisAlignedBox, second: AxisAligne
         return _UNKNOWN
     offset = box.center[:2] - start
     along = float(offset @ way) / length
-    beside = abs(float(way[0] * offset[1] - way[1] * offset[0])) / length
+    across = abs(float(way[0] * offset[1] - way[1] * offset[0])) / length
     low, high = (share * length for share in _BETWEEN_SHARE)
-    return max(low - along, along - high, beside - BETWEEN_M)
+    return max(low - along, along - high, across - BETWEEN_M)
 
 
-def measured(clause: Clause, box: AxisAlignedBox, anchors: Sequence[AxisAlignedBox]) -> float:
-    """Return the quantity of a clause: metres between centres, a volume, a height, or a miss."""
-    if clause.word == 'between':
-        return off_between_m(box, *anchors)
-    if clause.word in _PLACES:
-        return float(np.linalg.norm(box.center - anchors[0].center))
-    return box.volume if clause.word in ('largest', 'smallest') else float(box.size[2])
+def _measure_distance(box: AxisAlignedBox, anchor: AxisAlignedBox) -> float:
+    return float(np.linalg.norm(box.center - anchor.center))
 
 
-class ExpressionReader:
-    """Finds what expressions mean in one scene graph."""
+def _measure_height(box: AxisAlignedBox) -> float:
+    return float(box.size[2])
 
-    def __init__(self, reader: GraphReader) -> None:
-        self._reader = reader
 
-    def misses(
-        self, clause: Clause, nodes: Sequence[SceneNode], anchors: Sequence[SceneNode | None]
-    ) -> list[float]:
-        """Return how far each of some objects is from fulfilling a clause, 0 where it holds."""
-        if clause.word in _RELATIONS:
-            related = self._reader.index.related
-            ids = [anchor.id for anchor in anchors if anchor is not None]
-            return [float(not any(related(clause.word, n.id, i) for i in ids)) for n in nodes]
-        boxes = [anchor.box for anchor in anchors if anchor is not None and anchor.box is not None]
-        if len(boxes) < len(clause.phrases):
-            return [1.0] * len(nodes)
-        values = [
-            _UNKNOWN if node.box is None else measured(clause, node.box, boxes) for node in nodes
-        ]
-        if clause.position is None:
+@dataclass(frozen=True)
+class Clue:
+    """A kind of clause: its words with places for the anchors, and its meaning.
+
+    `measure` returns the quantity of a box, given the boxes of the anchors; without it the graph
+    has the relation. The object that is meant has the `position` in ascending order among its
+    kind; without one, a quantity of at most 0.
+    """
+
+    kind: ClueKind
+    text: str
+    measure: Callable[..., float] | None = None
+    position: int | None = None
+
+    def find_misses(self, values: Sequence[float]) -> list[float]:
+        """Return how far quantities are from what is meant, 0 where the clause holds."""
+        if self.position is None:
             return [max(0.0, value) for value in values]
         known = sorted(value for value in values if value < _UNKNOWN)
-        if not -len(known) <= clause.position < len(known):
-            return [1.0] * len(nodes)
-        meant = known.index(known[clause.position])
+        if not -len(known) <= self.position < len(known):
+            return [1.0] * len(values)
+        meant = known.index(known[self.position])
         return [
-            float(abs(known.index(value) - meant)) if value < _UNKNOWN else float(len(nodes))
+            float(abs(known.index(value) - meant)) if value < _UNKNOWN else float(len(values))
             for value in values
         ]
 
-    def ranked(self, expression: Expression) -> list[SceneNode]:
+    def is_clear(self, own: float, others: Sequence[float]) -> bool:
+        """Return whether a quantity is the one that is meant by a margin."""
+        if self.position is None:
+            return own < -_MARGIN_M / 2 and all(x > _MARGIN_M / 2 for x in others)
+        if self.kind is ClueKind.SIZE:
+            return all(max(own, x) >= _SIZE_RATIO * min(own, x) for x in others)
+        return all(abs(own - x) >= _MARGIN_M for x in others)
+
+
+CLUES: Mapping[str, Clue] = {
+    'on': Clue(ClueKind.RELATION, 'on {0}'),
+    'next to': Clue(ClueKind.RELATION, 'next to {0}'),
+    'between': Clue(ClueKind.BETWEEN, 'between {0} and {1}', off_between_m),
+    **{
+        word: Clue(kind, f'{word} {{0}} of its kind', _measure_distance, position)
+        for word, kind, position in (
+            ('closest to', ClueKind.DISTANCE, 0),
+            ('farthest from', ClueKind.DISTANCE, -1),
+            ('second closest to', ClueKind.ORDER, 1),
+            ('third closest to', ClueKind.ORDER, 2),
+        )
+    },
+    **{
+        word: Clue(ClueKind.SIZE, f'the {word} of its kind', measure, position)
+        for word, measure, position in (
+            ('largest', lambda box: box.volume, -1),
+            ('smallest', lambda box: box.volume, 0),
+            ('tallest', _measure_height, -1),
+            ('lowest', _measure_height, 0),
+        )
+    },
+}
+"""The kinds of clauses by their words."""
+
+_CLAUSE = re.compile(
+    ',? (?:'
+    + '|'.join(
+        f'(?P<{word.replace(" ", "_")}>{clue.text.format("the (.+?)", "the (.+?)")})'
+        for word, clue in CLUES.items()
+    )
+    + ')(?=,|$)'
+)
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One statement of an expression: a word of CLUES, and its anchors as bare noun phrases."""
+
+    word: str
+    phrases: tuple[str, ...] = ()
+
+    @property
+    def clue(self) -> Clue:
+        """The meaning."""
+        return CLUES[self.word]
+
+    @property
+    def text(self) -> str:
+        """The words."""
+        return self.clue.text.format(*map(definite, self.phrases))
+
+    def measure(
+        self, index: GraphIndex, nodes: Sequence[SceneNode], anchors: Sequence[SceneNode | None]
+    ) -> list[float]:
+        """Return the quantity of each of some objects of a graph, `inf` if it is unknown."""
+        measure = self.clue.measure
+        if measure is None:
+            ids = [anchor.id for anchor in anchors if anchor is not None]
+            return [
+                -1.0 if any(index.related(self.word, node.id, key) for key in ids) else 1.0
+                for node in nodes
+            ]
+        boxes = [None if anchor is None else anchor.box for anchor in anchors]
+        return [
+            _UNKNOWN if None in (node.box, *boxes) else measure(node.box, *boxes) for node in nodes
+        ]
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A noun phrase without article, such as 'red chair', with clauses that all hold."""
+
+    phrase: str
+    clauses: tuple[Clause, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The words, e.g. 'the red chair between the table and the window'."""
+        said = [definite(self.phrase), *(clause.text for clause in self.clauses)]
+        if len(said) > 1 and self.clauses[0].clue.kind is not ClueKind.SIZE:
+            said[:2] = [' '.join(said[:2])]
+        return ', '.join(said)
+
+    def rank_objects(self, reader: GraphReader) -> list[SceneNode]:
         """Return the objects of the kind that is named, best first.
 
         Those for which most of the expression holds come first, then by how little they miss it.
         An adjective that the map cannot check is left aside.
         """
-        named = self._reader.all_named(expression.phrase)
-        nodes = self._reader.all_named(without_adjectives(expression.phrase)) or named
-        if not nodes:
-            return []
+        named = reader.all_named(self.phrase)
+        nodes = reader.all_named(without_adjectives(self.phrase)) or named
         fits = {node.id for node in named} or {node.id for node in nodes}
         found = [[float(node.id not in fits) for node in nodes]]
-        for clause in expression.clauses:
-            anchors = [self._reader.named(phrase) for phrase in clause.phrases]
-            found.append(self.misses(clause, nodes, anchors))
+        for clause in self.clauses:
+            anchors = [reader.named(phrase) for phrase in clause.phrases]
+            values = clause.measure(reader.index, nodes, anchors)
+            found.append(clause.clue.find_misses(values))
 
-        def off(number: int) -> tuple[int, float, int]:
-            """Return how many clauses an object misses, by how much, and its number."""
+        def count_misses(number: int) -> tuple[int, float]:
+            """Return how many clauses an object misses, and by how much."""
             misses = [row[number] for row in found]
-            return sum(miss > 0 for miss in misses), sum(min(x, 1e6) for x in misses), number
+            return sum(miss > 0 for miss in misses), sum(min(x, 1e6) for x in misses)
 
-        return [nodes[i] for i in sorted(range(len(nodes)), key=off)]
+        return [nodes[i] for i in sorted(range(len(nodes)), key=count_misses)]
+
+
+def read_expression(text: str) -> Expression | None:
+    """Return the meaning of an expression, None if it is worded otherwise."""
+    start = _CLAUSE.search(text)
+    head = text if start is None else text[: start.start()]
+    clauses, end = [], len(head)
+    while match := _CLAUSE.match(text, end):
+        end = match.end()
+        _, *phrases = (group for group in match.groups() if group is not None)
+        assert match.lastgroup is not None
+        word = match.lastgroup.replace('_', ' ')
+        clauses.append(Clause(word, tuple(without_article(f'the {x}') for x in phrases)))
+    if not head.startswith('the ') or end != len(text):
+        return None
+    return Expression(without_article(head), tuple(clauses))
+
+
+def asked(expression: str) -> str:
+    """Return the question for the object that an expression means."""
+    return f'Which thing is meant by "{expression}"? Name its node, or give its box.'
+
+
+def grounding_questions(
+    truth: GroundTruth, *, scene: str, seed: int, targets: int = DEFAULT_TARGETS
+) -> list[Question]:
+    """Generate referring expressions about the objects that a path saw, reproducible by seed.
+
+    There are `targets` objects, each with up to three expressions, and as many of each
+    `ClueKind` as possible. The answer is the box of the visible part of the target, the category
+    the `ClueKind` that distinguishes it from others of its kind. The provenance has `target`
+    (instance id), `length` (`Length`), `same_class` (how many of its kind there are) and
+    `expression`. The first part of each expression holds only for the target, by a margin, for
+    whole objects and visible parts, and all that follows holds for the target too.
+    """
+    describer = _Describer(truth)
+    rng = np.random.default_rng([seed, 23])
+    pools: dict[ClueKind, list[tuple[SceneNode, Expression, list[Clause]]]] = {
+        kind: [] for kind in ClueKind
+    }
+    for node in shuffled(rng, describer.view.objects):
+        truths = shuffled(rng, describer.list_truths(node))
+        for kind, short in shuffled(rng, describer.distinguish(node, truths)):
+            rest = [clause for clause in truths if clause not in short.clauses]
+            pools[kind].append((node, short, rest))
+    turns = deque((kind, iter(pool)) for kind, pool in pools.items())
+    questions: list[Question] = []
+    meant: set[int] = set()
+    while turns and len(meant) < targets:
+        kind, pool = turns.popleft()
+        chosen = next((item for item in pool if item[0].id not in meant), None)
+        if chosen is not None:
+            turns.append((kind, pool))
+            meant.add(chosen[0].id)
+            questions += describer.word_questions(kind, *chosen, scene=scene, seed=seed)
+    return questions
+
+
+class _Describer:
+    """States clauses that are true of objects, and clauses that are true of only one."""
+
+    def __init__(self, truth: GroundTruth) -> None:
+        self.view = SceneView.of_path(truth)
+        self._parts, fair = truth.visible_graph, truth.fair_graph
+        graphs = [fair, truth.graph]
+        if self._parts is not None:
+            graphs += [self._parts, *with_neighbour_margins(fair)]
+        ids = {node.id for node in self.view.wide.things}
+        self._indices = [GraphIndex(graph, ids) for graph in graphs]
+
+    def _list_kin(self, node: SceneNode) -> list[SceneNode]:
+        """Return all objects of a kind that a map may have, the one itself first."""
+        label = label_of(node)
+        things = self.view.wide.things
+        others = [n for n in things if n.id != node.id and n.label and label_of(n) == label]
+        return [node, *others]
+
+    def _find_anchors(self, node: SceneNode) -> dict[str, SceneNode]:
+        """Return objects of other kinds by name, the nearest first; no name has a material."""
+        named = [
+            n
+            for n in self.view.named_boxed
+            if label_of(n) != label_of(node) and _is_seeable(self.view.name(n), n)
+        ]
+        named.sort(key=lambda other: centre_distance_m(other, node))
+        return {self.view.name(anchor): anchor for anchor in named[:_ANCHORS]}
+
+    def _is_known(self, node: SceneNode) -> bool:
+        known = [index.graph.by_id.get(node.id) for index in self._indices]
+        return all(item is not None and item.box is not None for item in known)
+
+    def list_truths(self, node: SceneNode) -> list[Clause]:
+        """Return clauses that are clearly true of an object, with its kind and its attributes."""
+        if not self._is_known(node):
+            return []
+        anchors, kin = self._find_anchors(node), len(self._list_kin(node))
+        clauses = [
+            Clause(word, phrases)
+            for word, clue in CLUES.items()
+            if clue.position is None or kin >= 2 + max(0, clue.position)
+            for phrases in combinations(anchors, clue.text.count('{'))
+        ]
+        return [item for item in clauses if self._is_true(item, node, anchors, alone=False)]
+
+    def _is_true(
+        self, clause: Clause, node: SceneNode, named: Mapping[str, SceneNode], *, alone: bool
+    ) -> bool:
+        """Return whether a clause is clearly true of an object, maybe only of it, everywhere."""
+        clue, kin = clause.clue, self._list_kin(node)
+        seen = [n for n in kin if n.id in self.view.index.by_id]
+        # A map may have objects that were hardly seen, or not.
+        for index, things in product(self._indices, (kin, seen)):
+            known = index.graph.by_id
+            anchors = [known.get(named[name].id, named[name]) for name in clause.phrases]
+            values = clause.measure(index, [known.get(n.id, n) for n in things], anchors)
+            off, *others_off = clue.find_misses(values)
+            if off > 0 or (alone and 0.0 in others_off):
+                return False
+            compared = values[1:] if alone or clue.position is not None else []
+            if not clue.is_clear(values[0], [x for x in compared if x < _UNKNOWN]):
+                return False
+        return True
+
+    def distinguish(
+        self, node: SceneNode, truths: Sequence[Clause]
+    ) -> Iterator[tuple[ClueKind, Expression]]:
+        """Yield short expressions that mean an object and no other, by kind."""
+        label = label_of(node)
+        if self.view.has_rival(label) or not self._is_known(node):
+            return
+        if len(self._list_kin(node)) == 1:
+            yield ClueKind.CLASS, Expression(label)
+            return
+        name = self.view.names.get(node.id, '')
+        if name and _is_seeable(name, node):
+            yield ClueKind.ATTRIBUTE, Expression(name)
+        anchors = self._find_anchors(node)
+        for clause in truths:
+            if self._is_true(clause, node, anchors, alone=True):
+                yield clause.clue.kind, Expression(label, (clause,))
+
+    def word_questions(
+        self,
+        kind: ClueKind,
+        node: SceneNode,
+        short: Expression,
+        rest: Sequence[Clause],
+        *,
+        scene: str,
+        seed: int,
+    ) -> Iterator[Question]:
+        """Yield the questions for a target, each with one more clause, as far as there are."""
+        box = (node if self._parts is None else self._parts.by_id[node.id]).known_box
+        answer = tuple(round(x, 3) for x in (*box.minimum.tolist(), *box.maximum.tolist()))
+        for more, length in enumerate(Length):
+            expression = Expression(short.phrase, (*short.clauses, *rest[:more]))
+            # An expression that reads back otherwise, as a name has an "and", is not asked.
+            if len(rest) < more or read_expression(expression.text) != expression:
+                return
+            yield make_question(
+                SUITE, scene, asked(expression.text), AnswerType.BOX, answer,
+                category=kind.value, nodes=(node.id,), tolerance=TOLERANCE,
+                provenance={
+                    'generator': GENERATOR,
+                    'seed': str(seed),
+                    'expression': expression.text,
+                    'target': str(node.id),
+                    'length': length.value,
+                    'same_class': str(len(self._list_kin(node))),
+                },
+            )  # fmt: skip
+
+
+def _is_seeable(name: str, node: SceneNode) -> bool:
+    """Return whether a name says no material, which no camera sees."""
+    words = name.removesuffix(label_of(node)).split()
+    return not set(words).intersection(MATERIALS.values())

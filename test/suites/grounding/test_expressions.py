@@ -12,13 +12,18 @@ from osmabench_ros.sequences.ground_truth import build_ground_truth
 from osmabench_ros.suites.grounding.expressions import (
     Clause,
     Expression,
+    Length,
     asked,
+    grounding_questions,
     off_between_m,
     read_expression,
 )
-from osmabench_ros.suites.grounding.generation import Length, grounding_questions
-from osmabench_ros.suites.grounding.published import difficulties
-from osmabench_ros.suites.grounding.suite import RuleOfExpressions, located
+from osmabench_ros.suites.grounding.suite import (
+    RankingAnswerer,
+    list_difficulties,
+    locate,
+    rank_by_clauses,
+)
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.questions import Answer, AnswerType, Inquiry
@@ -100,7 +105,7 @@ def test_between_is_on_the_way_and_beside_it_within_half_a_metre():
 def test_rules_find_what_is_meant(truth, text, target):
     """The last one says what holds for none: the first that is there comes first."""
     inquiry = Inquiry('q', asked(text), AnswerType.BOX)
-    (answer,) = RuleOfExpressions().answer(perfect_map(truth), [inquiry])
+    (answer,) = RankingAnswerer('rule', rank_by_clauses).answer(perfect_map(truth), [inquiry])
     assert set(answer.nodes) == {11, 20, 21, 22}
     if text != 'the stool next to the desk':
         assert answer.nodes[0] == target
@@ -217,13 +222,13 @@ def test_what_models_say_is_a_box_or_a_node(truth):
         Answer('b', 'the red stool, node 20', 'm', nodes=(99, 20)),
         Answer('c', None, 'm'),
     ]
-    boxes = [located(answer, graph).value for answer in given]
+    boxes = [locate(answer, graph).value for answer in given]
     assert boxes[0] == (0, 0, 0, 1, 1, 1)
     assert boxes[1][:3] == tuple(graph.by_id[20].box.minimum)
     assert boxes[2] is None
 
 
 def test_difficulty_is_as_published():
-    assert difficulties(1) == ('unique',)
-    assert difficulties(2) == ('multiple', 'easy')
-    assert difficulties(3) == ('multiple', 'hard')
+    assert list_difficulties(1) == ('unique',)
+    assert list_difficulties(2) == ('multiple', 'easy')
+    assert list_difficulties(3) == ('multiple', 'hard')
