@@ -1,11 +1,12 @@
-"""Views around a place: bearings, seen objects, words of questions, and their answers by rule."""
+"""Views around a place: bearings and seen objects, a row for each task, and answers by rule."""
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,24 +27,33 @@ from osmabench_ros.vqa.questions import LETTERS, Answer, Inquiry
 HFOV_RAD = math.radians(100.0)
 """Width of an image: more than a quarter turn, so that four of them overlap all around."""
 
-SECTORS = 8
+COMPASS = (
+    'north', 'northeast', 'east', 'southeast', 'south', 'southwest', 'west', 'northwest',
+)  # fmt: skip
+SIDES = (
+    'front', 'front right', 'right', 'back right', 'back', 'back left', 'left', 'front left',
+)  # fmt: skip
+"""Names of the sectors, clockwise from north or from the front of a person."""
+
+SECTORS = len(COMPASS)
 _SECTOR_RAD = math.tau / SECTORS
 
 _LEG_M = 0.8
 """Of this much of a way at its start and at its end the direction is taken."""
 
 _SHORTEST_M = 1.2
-_STRAIGHT_RAD = math.radians(30.0)
-_TURN_RAD = math.radians(60.0), math.radians(120.0)
-_QUADRANT_BAND_RAD = math.radians(12.0)
+_START_RAD, _TURN_RAD = math.radians(33.0), math.radians(30.0)
+"""Largest misfits of a decision that is clear."""
 
 _CELL_RAD = math.radians(3.0)
 _HALF = 60
 _LEAST_CELLS = 2
 _GROWN_M = 0.03
 
+Angle = TypeVar('Angle', float, NDArray[np.float64])
 
-def wrapped(angle_rad: float) -> float:
+
+def wrap(angle_rad: Angle) -> Angle:
     """Return an angle in [-pi, pi)."""
     return (angle_rad + math.pi) % math.tau - math.pi
 
@@ -63,10 +73,19 @@ class Place:
         yaw = math.radians(self.ahead_deg) - clockwise_rad
         return Pose.from_yaw(yaw, self.eye_m) @ OPTICAL_IN_LINK
 
-    def bearing(self, point_m: ArrayLike) -> float:
-        """Return how far clockwise from ahead a point (>= 2,) is, in [-pi, pi)."""
-        x, y = (np.asarray(point_m, np.float64)[:2] - self.eye_m[:2]).tolist()
-        return wrapped(math.radians(self.ahead_deg) - math.atan2(y, x))
+    def bearing(self, offset_m: ArrayLike) -> NDArray[np.float64]:
+        """Return how far clockwise from ahead offsets (..., >= 2) point, in [-pi, pi)."""
+        offset = np.asarray(offset_m, np.float64)
+        turned = math.radians(self.ahead_deg) - np.arctan2(offset[..., 1], offset[..., 0])
+        return wrap(np.asarray(turned))
+
+    def off_rad(self, points_m: ArrayLike, clockwise_rad: float) -> NDArray[np.float64]:
+        """Return the angles between points (..., 2) and a direction clockwise from ahead."""
+        return np.abs(wrap(self.bearing(np.subtract(points_m, self.eye_m[:2])) - clockwise_rad))
+
+    def off_sector_rad(self, box: AxisAlignedBox, sector: int) -> float:
+        """Return the angle between the centre of a box and the middle of a sector."""
+        return float(self.off_rad(box.center[:2], sector * _SECTOR_RAD))
 
     def sector(self, box: AxisAlignedBox) -> int | None:
         """Return the sector, clockwise from ahead, of the centre of a box.
@@ -75,40 +94,25 @@ class Place:
         """
         if math.dist(box.center[:2], self.eye_m[:2]) < NEAREST_M:
             return None
-        turns = self.bearing(box.center) / _SECTOR_RAD
-        off = abs(turns - round(turns)) * _SECTOR_RAD
-        return None if off > _SECTOR_RAD / 2 - DEAD_BAND_RAD else round(turns) % SECTORS
-
-    def off_sector_rad(self, box: AxisAlignedBox, sector: int) -> float:
-        """Return the angle between the centre of a box and the middle of a sector."""
-        return abs(wrapped(self.bearing(box.center) - sector * _SECTOR_RAD))
+        offset = box.center[:2] - self.eye_m[:2]
+        sector = round(float(self.bearing(offset)) / _SECTOR_RAD) % SECTORS
+        clear = self.off_sector_rad(box, sector) <= _SECTOR_RAD / 2 - DEAD_BAND_RAD
+        return sector if clear else None
 
     def is_outside(self, box: AxisAlignedBox, sector: int) -> bool:
         """Return whether all of a box is outside of a sector and of the dead band around it."""
-        low, high = box.minimum, box.maximum
-        if (low[:2] <= self.eye_m[:2]).all() and (self.eye_m[:2] <= high[:2]).all():
+        low, high = box.minimum[:2], box.maximum[:2]
+        if (low <= self.eye_m[:2]).all() and (self.eye_m[:2] <= high).all():
             return False
-        edge = [
-            (x, y)
-            for t in np.linspace(0.0, 1.0, 9).tolist()
-            for x, y in (
-                (low[0] + t * (high[0] - low[0]), low[1]),
-                (low[0] + t * (high[0] - low[0]), high[1]),
-                (low[0], low[1] + t * (high[1] - low[1])),
-                (high[0], low[1] + t * (high[1] - low[1])),
-            )
-        ]
-        middle, reach = sector * _SECTOR_RAD, _SECTOR_RAD / 2 + DEAD_BAND_RAD
-        return all(abs(wrapped(self.bearing(point) - middle)) > reach for point in edge)
-
-    def outside_view_rad(self, box: AxisAlignedBox, clockwise_rad: float) -> float:
-        """Return by how much the centre of a box is next to an image, 0 within it."""
-        off = abs(wrapped(self.bearing(box.center) - clockwise_rad))
-        return max(0.0, off - HFOV_RAD / 2)
+        corners = np.array([low, (high[0], low[1]), high, (low[0], high[1])])
+        edge = np.linspace(corners, np.roll(corners, 1, axis=0), 9)
+        reach = _SECTOR_RAD / 2 + DEAD_BAND_RAD
+        return bool((self.off_rad(edge, sector * _SECTOR_RAD) > reach).all())
 
     def nearest(self, points_m: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the nearest of points (M, 3) in each direction, a cell of 3 degrees, (N, 3)."""
-        offset = np.asarray(points_m, np.float64) - self.eye_m
+        points = np.asarray(points_m, np.float64)
+        offset = points - self.eye_m
         distance = np.maximum(np.linalg.norm(offset, axis=1), 1e-9)
         columns = np.floor(np.arctan2(offset[:, 1], offset[:, 0]) / _CELL_RAD + _HALF)
         rows = np.floor(np.arcsin(offset[:, 2] / distance) / _CELL_RAD + _HALF)
@@ -116,7 +120,7 @@ class Place:
         order = np.argsort(-distance)
         cells = np.full((2 * _HALF + 1, 2 * _HALF + 1), -1)
         cells[rows.astype(np.int64)[order], columns.astype(np.int64)[order]] = order
-        return np.asarray(np.asarray(points_m, np.float64)[cells[cells >= 0]])
+        return np.asarray(points[cells[cells >= 0]])
 
 
 def is_seen(box: AxisAlignedBox, nearest_m: NDArray[np.float64]) -> bool:
@@ -124,117 +128,66 @@ def is_seen(box: AxisAlignedBox, nearest_m: NDArray[np.float64]) -> bool:
     return int(box.contains(nearest_m, _GROWN_M).sum()) >= _LEAST_CELLS
 
 
-AHEAD, AHEAD_LEFT, AHEAD_RIGHT = 'go ahead', 'go ahead and turn left', 'go ahead and turn right'
-_TURNED = {1: 'turn right and go ahead', 2: 'turn back and go ahead', 3: 'turn left and go ahead'}
-DECISIONS = (AHEAD, *_TURNED.values(), AHEAD_LEFT, AHEAD_RIGHT)
-"""What one can do to reach a thing; of each way at most one is right."""
+_TURNS = {
+    'go ahead': (0, 0),
+    'turn right and go ahead': (1, 0),
+    'turn back and go ahead': (2, 0),
+    'turn left and go ahead': (3, 0),
+    'go ahead and turn left': (0, -1),
+    'go ahead and turn right': (0, 1),
+}
+"""Quarter turns clockwise at the start, and on the way, of each decision."""
+
+DECISIONS = tuple(_TURNS)
+"""Decisions with which one reaches an object; of each way at most one is right."""
 
 
-def decision(place: Place, line_m: NDArray[np.float64]) -> str:
-    """Return which of DECISIONS clearly leads along a way (N, 2 or 3) from a place, '' for none.
+@dataclass(frozen=True)
+class Way:
+    """How a way goes: its length, where it begins, clockwise from ahead, and its turn."""
 
-    The directions of the first and the last 0.8 m count. Ways shorter than 1.2 m are not clear,
-    nor those that begin within 12 degrees of the border between two quarters.
-    """
-    found = _measure_turn(place, line_m)
-    if found is None or found[2] < _SHORTEST_M:
+    length_m: float
+    start_rad: float
+    turn_rad: float
+
+    @classmethod
+    def along(cls, place: Place, line_m: NDArray[np.float64]) -> 'Way':
+        """Measure a way (N, 2 or 3) from a place by its first and its last 0.8 m."""
+        legs = np.linalg.norm(np.diff(line_m[:, :2], axis=0), axis=1)
+        at = np.append(0.0, np.cumsum(legs))
+        ends = (0.0, min(_LEG_M, at[-1]), max(0.0, at[-1] - _LEG_M), at[-1])
+        points = np.column_stack([np.interp(ends, at, line_m[:, axis]) for axis in (0, 1)])
+        first, last = place.bearing(points[[1, 3]] - points[[0, 2]]).tolist()
+        return cls(float(at[-1]), first, wrap(last - first))
+
+    def find_misfits(self, decision: str) -> tuple[float, float]:
+        """Return the angles by which a decision misses the start and the turn."""
+        start, turn = (math.pi / 2 * quarters for quarters in _TURNS[decision])
+        return abs(wrap(self.start_rad - start)), abs(wrap(self.turn_rad - turn))
+
+    @property
+    def decision(self) -> str:
+        """The decision that clearly leads along the way, '' for none.
+
+        Ways shorter than 1.2 m are not clear, nor those that begin within 12 degrees of the
+        border between two quarters.
+        """
+        for name in DECISIONS if self.length_m >= _SHORTEST_M else ():
+            start, turn = self.find_misfits(name)
+            if start <= _START_RAD and turn <= _TURN_RAD:
+                return name
         return ''
-    first, turn, _ = found
-    quarter = round(first / (math.pi / 2)) % 4
-    off = abs(wrapped(first - quarter * math.pi / 2))
-    if off > math.pi / 4 - _QUADRANT_BAND_RAD:
-        return ''
-    if abs(turn) <= _STRAIGHT_RAD:
-        return _TURNED.get(quarter, AHEAD)
-    if quarter == 0 and _TURN_RAD[0] <= abs(turn) <= _TURN_RAD[1]:
-        return AHEAD_RIGHT if turn > 0 else AHEAD_LEFT
-    return ''
 
+    def choose_likeliest(self, options: Sequence[str]) -> str | None:
+        """Return the option that begins and ends as the way does with the least turning."""
+        known = [name for name in options if name in DECISIONS] if self.length_m > 1e-6 else []
+        return min(known, key=lambda name: sum(self.find_misfits(name)), default=None)
 
-def likeliest_decision(
-    place: Place, line_m: NDArray[np.float64], options: Sequence[str]
-) -> str | None:
-    """Return the option with directions that a way begins and ends in with the least turning."""
-    found = _measure_turn(place, line_m)
-    if found is None:
-        return None
-    first, turn, _ = found
-
-    def measure_turning(option: str) -> float:
-        if option in (AHEAD_LEFT, AHEAD_RIGHT):
-            side = 1 if option == AHEAD_RIGHT else -1
-            return abs(first) + abs(wrapped(turn - side * math.pi / 2))
-        quarter = next((key for key, name in _TURNED.items() if name == option), 0)
-        return abs(wrapped(first - quarter * math.pi / 2)) + abs(turn)
-
-    return min((item for item in options if item in DECISIONS), key=measure_turning, default=None)
-
-
-def _measure_turn(place: Place, line_m: NDArray[np.float64]) -> tuple[float, float, float] | None:
-    """Return the bearing at which a way begins, by how much it turns, and its length in metres."""
-    legs = np.linalg.norm(np.diff(line_m[:, :2], axis=0), axis=1)
-    length = float(legs.sum())
-    if length < 1e-6:
-        return None
-    start = _follow_line(line_m, legs, min(_LEG_M, length)) - line_m[0, :2]
-    end = line_m[-1, :2] - _follow_line(line_m, legs, max(0.0, length - _LEG_M))
-    here = np.asarray(place.eye_m[:2])
-    first, last = place.bearing(here + start), place.bearing(here + end)
-    return wrapped(first), wrapped(last - first), length
-
-
-def _follow_line(
-    line_m: NDArray[np.float64], legs: NDArray[np.float64], way_m: float
-) -> NDArray[np.float64]:
-    """Return the point (2,) after a length of a way."""
-    at = np.concatenate([[0.0], np.cumsum(legs)])
-    return np.array([np.interp(way_m, at, line_m[:, axis]) for axis in range(2)])
-
-
-COMPASS = (
-    'north', 'northeast', 'east', 'southeast', 'south', 'southwest', 'west', 'northwest',
-)  # fmt: skip
-SIDES = (
-    'front', 'front right', 'right', 'back right', 'back', 'back left', 'left', 'front left',
-)  # fmt: skip
-"""Names of the sectors, clockwise from north or from the front of who stands there."""
 
 STEPS_DEG = (30, 60)
 """Turning angles between adjacent images of the rotation tasks."""
 
 ANGLES = tuple(f'{step} degrees' for step in STEPS_DEG)
-
-_FACING_NORTH = frozenset((Task.DIRECTION, Task.OBJECT, Task.COUNT))
-_ORDERS = {
-    Order.CLOCKWISE: 'The four images look {0}, {1}, {2} and {3}.',
-    Order.TURNED: 'The four images look {1}, {2}, {3} and {0}.',
-    Order.SHUFFLED: 'The first of four images looks {0}; the order of the others is not told.',
-}
-_LOOKS = {True: COMPASS[::2], False: ('ahead', 'to the right', 'back', 'to the left')}
-_SEQUENCES = {
-    Task.ANGLE: 'The first of four images looks ahead, and each is turned clockwise from the one '
-    'before by the same angle.',
-    Task.DIFFERENCE: 'The first image of a sequence of four looks ahead, and each is turned '
-    'clockwise from the one before by the same angle; a fifth one, which looks elsewhere, was put '
-    'in somewhere.',
-}
-_ASKED = {
-    Task.DIRECTION: 'In which direction is {0}?',
-    Task.OBJECT: 'What can be seen in the {0}?',
-    Task.COUNT: 'How many {0} can be seen in all directions together?',
-    Task.ANGLE: 'What is the turning angle between adjacent images?',
-    Task.DIFFERENCE: 'Which image, by its number from 1 to 5, does not belong to the sequence?',
-    Task.PLACE: 'Where is {0} relative to you?',
-    Task.DECISION: 'What should you do in order to reach {0}?',
-}
-_PHRASED: Mapping[Task, Callable[[str], str]] = {
-    Task.DIRECTION: definite, Task.PLACE: definite, Task.DECISION: definite, Task.COUNT: plural,
-}  # fmt: skip
-_PLACE = re.compile(
-    r'You stand at \((\S+), (\S+), (\S+)\) m; (?:north|ahead) is (\S+) degrees counter-clockwise '
-    r'from the x axis\.'
-)
-_SHOWN = re.compile(r'Image \d shows ([^.]*)\.')
 
 
 @dataclass(frozen=True)
@@ -249,51 +202,6 @@ class Asked:
     place: Place
     about: str = ''
     shown: tuple[tuple[str, ...], ...] = ()
-
-
-def worded(asked: Asked, order: Order) -> str:
-    """Return the question without what images show, which `views_in_words` adds."""
-    north = asked.task in _FACING_NORTH
-    x, y, z = asked.place.eye_m
-    shown = _SEQUENCES.get(asked.task) or _ORDERS[order].format(*_LOOKS[north])
-    phrased = _PHRASED.get(asked.task)
-    about = asked.about if phrased is None else phrased(asked.about)
-    return (
-        f'You stand at ({x:.2f}, {y:.2f}, {z:.2f}) m; {"north" if north else "ahead"} is '
-        f'{asked.place.ahead_deg:g} degrees counter-clockwise from the x axis. {shown} '
-        f'{_ASKED[asked.task].format(about)}'
-    )
-
-
-def views_in_words(shown: Sequence[Sequence[str]]) -> str:
-    """Return in words what images show, for an answerer that reads a map and sees none."""
-    lines = [f'Each image is {round(HFOV_RAD * 57.29578)} degrees wide.']
-    for number, names in enumerate(shown, start=1):
-        listed = ', '.join(map(definite, names)) or 'nothing that has a name'
-        lines.append(f'Image {number} shows {listed}.')
-    return ' '.join(lines)
-
-
-def read(text: str) -> Asked | None:
-    """Return the parts of a question, None if it is worded otherwise."""
-    place = _PLACE.match(text)
-    if place is None:
-        return None
-    x, y, z, ahead = map(float, place.groups())
-    stood = Place((x, y, z), ahead)
-    for task, asked in _ASKED.items():
-        match = re.search(re.escape(asked).replace(r'\{0\}', '(.+?)'), text)
-        if match is None:
-            continue
-        about = match[1] if match.groups() else ''
-        about = singular(about) if task is Task.COUNT else without_article(about)
-        listed = (names.split(', ') for names in _SHOWN.findall(text))
-        shown = tuple(
-            tuple(without_article(name) for name in names if name.startswith('the '))
-            for names in listed
-        )
-        return Asked(task, stood, about, shown)
-    return None
 
 
 Said = str | int | None
@@ -314,90 +222,182 @@ class ViewReader:
 
     def answer(self, asked: Asked, options: Sequence[str]) -> Said:
         """Return the map's answer to a question, None if it has none."""
-        return _RULES[asked.task](self, asked, options)
+        return ROWS[asked.task].answer(self, asked, options)
 
-    def box_of(self, phrase: str) -> AxisAlignedBox | None:
-        """Return the box that a phrase fits best."""
-        node = self._reader.named(phrase)
-        return None if node is None else node.box
+    def find_boxes(self, phrases: Iterable[str]) -> dict[str, AxisAlignedBox]:
+        """Return the boxes that phrases fit best, of those that fit any."""
+        nodes = {phrase: self._reader.named(phrase) for phrase in phrases}
+        return {
+            phrase: node.box
+            for phrase, node in nodes.items()
+            if node is not None and node.box is not None
+        }
 
-    def _answer_direction(self, asked: Asked, options: Sequence[str]) -> Said:
-        box = self.box_of(asked.about)
-        names = COMPASS if asked.task is Task.DIRECTION else SIDES
+    def choose_direction(self, asked: Asked, options: Sequence[str]) -> Said:
+        """Return the name of the sector that is nearest to an object."""
+        box, names = self.find_boxes([asked.about]).get(asked.about), ROWS[asked.task].answers
         if box is None:
             return None
         return min(options, key=lambda name: asked.place.off_sector_rad(box, names.index(name)))
 
-    def _answer_object(self, asked: Asked, options: Sequence[str]) -> Said:
-        sector = COMPASS.index(asked.about)
-        found = {name: box for name in options if (box := self.box_of(name)) is not None}
-        off = {name: asked.place.off_sector_rad(box, sector) for name, box in found.items()}
+    def choose_object(self, asked: Asked, options: Sequence[str]) -> Said:
+        """Return the object that is nearest to the middle of a sector."""
+        sector, boxes = COMPASS.index(asked.about), self.find_boxes(options)
+        off = {name: asked.place.off_sector_rad(box, sector) for name, box in boxes.items()}
         return min(off, key=lambda name: off[name], default=None)
 
-    def _count(self, asked: Asked, options: Sequence[str]) -> Said:
+    def count_seen(self, asked: Asked, options: Sequence[str]) -> Said:
+        """Return how many objects hold the nearest points of some directions."""
         del options
         if self._points_m is None:
             return None
-        nodes = self._reader.all_named(asked.about)
-        place = asked.place
-        if place not in self._nearest:
-            self._nearest[place] = place.nearest(self._points_m)
-        boxes = [node.box for node in nodes if node.box is not None]
-        return sum(is_seen(box, self._nearest[place]) for box in boxes)
+        if asked.place not in self._nearest:
+            self._nearest[asked.place] = asked.place.nearest(self._points_m)
+        boxes = [node.box for node in self._reader.all_named(asked.about)]
+        nearest = self._nearest[asked.place]
+        return sum(is_seen(box, nearest) for box in boxes if box is not None)
 
-    def _choose_decision(self, asked: Asked, options: Sequence[str]) -> Said:
-        box = self.box_of(asked.about)
+    def choose_decision(self, asked: Asked, options: Sequence[str]) -> Said:
+        """Return the decision that the way to an object fits best."""
+        box = self.find_boxes([asked.about]).get(asked.about)
         if box is None or self._ways is None:
             return None
         line = self._ways.line_m(asked.place.eye_m, box.center)
-        return None if line is None else likeliest_decision(asked.place, line, options)
+        return None if line is None else Way.along(asked.place, line).choose_likeliest(options)
 
-    def violations(self, asked: Asked) -> dict[tuple[int, int], float]:
+    def choose_rotation(self, asked: Asked, options: Sequence[str]) -> Said:
+        """Return the odd image, or the step, that fits the images best."""
+        del options
+        if not self.find_boxes(name for names in asked.shown for name in names):
+            return None
+        found = self.find_violations(asked)
+        step, odd = min(found, key=lambda key: (found[key], key))
+        return odd or ANGLES[STEPS_DEG.index(step)]
+
+    def find_violations(self, asked: Asked) -> dict[tuple[int, int], float]:
         """Return the misfit of each step in degrees and odd image, 0 for none, to the images.
 
         It is the sum of the angles by which named objects are outside the images that show them.
         """
-        boxes = {name: self.box_of(name) for names in asked.shown for name in names}
+        boxes = self.find_boxes(name for names in asked.shown for name in names)
         odd = range(1, len(asked.shown) + 1) if asked.task is Task.DIFFERENCE else (0,)
-        return {
-            (step, skipped): sum(
-                asked.place.outside_view_rad(box, np.radians(step * number))
-                for number, names in enumerate(_skip_image(asked.shown, skipped))
+        found = {}
+        for step, skipped in product(STEPS_DEG, odd):
+            kept = [names for i, names in enumerate(asked.shown, start=1) if i != skipped]
+            off_rad = [
+                float(asked.place.off_rad(boxes[name].center[:2], math.radians(step * number)))
+                for number, names in enumerate(kept)
                 for name in names
-                if (box := boxes[name]) is not None
-            )
-            for step, skipped in product(STEPS_DEG, odd)
-        }
-
-    def _answer_rotation(self, asked: Asked, options: Sequence[str]) -> Said:
-        del options
-        if not any(self.box_of(name) is not None for names in asked.shown for name in names):
-            return None
-        found = self.violations(asked)
-        step, odd = min(found, key=lambda key: (found[key], key))
-        return odd or ANGLES[STEPS_DEG.index(step)]
+                if name in boxes
+            ]
+            found[step, skipped] = sum(max(0.0, off - HFOV_RAD / 2) for off in off_rad)
+        return found
 
 
-def _skip_image(shown: Sequence[Sequence[str]], number: int) -> list[Sequence[str]]:
-    """Return what images show without one of them, by its number from 1; 0 leaves all."""
-    return [names for i, names in enumerate(shown, start=1) if i != number]
+@dataclass(frozen=True)
+class Row:
+    """A task: its words, its answer from a map, and the answers that a choice is made from.
+
+    `looks` are the directions of the four images, unless `images` says what they are. The subject
+    of a question is made from a noun phrase by `phrase`, and read back by `read`.
+    """
+
+    words: str
+    answer: Callable[[ViewReader, Asked, Sequence[str]], Said]
+    answers: tuple[str, ...] = ()
+    phrase: Callable[[str], str] = definite
+    read: Callable[[str], str] = without_article
+    looks: tuple[str, ...] = COMPASS[::2]
+    images: str = ''
+
+    @property
+    def pattern(self) -> str:
+        """Regular expression of the words."""
+        return re.escape(self.words).replace(r'\{0\}', '(.+?)')
 
 
-_RULES: Mapping[Task, Callable[[ViewReader, Asked, Sequence[str]], Said]] = {
-    Task.DIRECTION: ViewReader._answer_direction,
-    Task.OBJECT: ViewReader._answer_object,
-    Task.COUNT: ViewReader._count,
-    Task.ANGLE: ViewReader._answer_rotation,
-    Task.DIFFERENCE: ViewReader._answer_rotation,
-    Task.PLACE: ViewReader._answer_direction,
-    Task.DECISION: ViewReader._choose_decision,
+_AROUND = ('ahead', 'to the right', 'back', 'to the left')
+_EACH_TURNED = 'looks ahead, and each is turned clockwise from the one before by the same angle'
+ROWS: Mapping[Task, Row] = {
+    Task.DIRECTION: Row(
+        'In which direction is {0}?', ViewReader.choose_direction, COMPASS
+    ),
+    Task.OBJECT: Row('What can be seen in the {0}?', ViewReader.choose_object, phrase=str),
+    Task.COUNT: Row(
+        'How many {0} can be seen in all directions together?',
+        ViewReader.count_seen, phrase=plural, read=singular,
+    ),
+    Task.ANGLE: Row(
+        'What is the turning angle between adjacent images?',
+        ViewReader.choose_rotation, ANGLES, looks=_AROUND,
+        images=f'The first of four images {_EACH_TURNED}.',
+    ),
+    Task.DIFFERENCE: Row(
+        'Which image, by its number from 1 to 5, does not belong to the sequence?',
+        ViewReader.choose_rotation, looks=_AROUND,
+        images=f'The first image of a sequence of four {_EACH_TURNED}; a fifth one, which looks '
+        'elsewhere, was put in somewhere.',
+    ),
+    Task.PLACE: Row(
+        'Where is {0} relative to you?', ViewReader.choose_direction, SIDES, looks=_AROUND
+    ),
+    Task.DECISION: Row(
+        'What should you do in order to reach {0}?',
+        ViewReader.choose_decision, DECISIONS, looks=_AROUND,
+    ),
+}  # fmt: skip
+_ORDERS = {
+    Order.CLOCKWISE: 'The four images look {0}, {1}, {2} and {3}.',
+    Order.TURNED: 'The four images look {1}, {2}, {3} and {0}.',
+    Order.SHUFFLED: 'The first of four images looks {0}; the order of the others is not told.',
 }
+_PLACE = re.compile(
+    r'You stand at \((\S+), (\S+), (\S+)\) m; (?:north|ahead) is (\S+) degrees counter-clockwise '
+    r'from the x axis\.'
+)
+_SHOWN = re.compile(r'Image \d shows ([^.]*)\.')
+
+
+def put_in_words(asked: Asked, order: Order) -> str:
+    """Return the question without what images show, which `list_views` adds."""
+    row, (x, y, z) = ROWS[asked.task], asked.place.eye_m
+    return (
+        f'You stand at ({x:.2f}, {y:.2f}, {z:.2f}) m; {row.looks[0]} is '
+        f'{asked.place.ahead_deg:g} degrees counter-clockwise from the x axis. '
+        f'{row.images or _ORDERS[order].format(*row.looks)} '
+        f'{row.words.format(row.phrase(asked.about))}'
+    )
+
+
+def list_views(shown: Sequence[Sequence[str]]) -> str:
+    """Return in words what images show, for an answerer that reads a map and sees none."""
+    lines = [f'Each image is {round(HFOV_RAD * 57.29578)} degrees wide.']
+    for number, names in enumerate(shown, start=1):
+        listed = ', '.join(map(definite, names)) or 'nothing that has a name'
+        lines.append(f'Image {number} shows {listed}.')
+    return ' '.join(lines)
+
+
+def read(text: str) -> Asked | None:
+    """Return the parts of a question, None if it is worded otherwise."""
+    place = _PLACE.match(text)
+    for task, row in ROWS.items() if place is not None else ():
+        match = re.search(row.pattern, text)
+        if place is not None and match is not None:
+            x, y, z, ahead = map(float, place.groups())
+            shown = tuple(
+                tuple(without_article(x) for x in names.split(', ') if x.startswith('the '))
+                for names in _SHOWN.findall(text)
+            )
+            about = ''.join(map(row.read, match.groups()))
+            return Asked(task, Place((x, y, z), ahead), about, shown)
+    return None
 
 
 class RuleOfViews(OneByOne):
     """Reads the place and the question, and looks around in the recorded map from there.
 
-    A choice is answer_inquiry with its letter.
+    A choice is answered with its letter.
     """
 
     def __init__(self, embedder: Embedder | None = None) -> None:
@@ -408,8 +408,7 @@ class RuleOfViews(OneByOne):
         dense = semantic_map.dense
         points = None if dense is None else dense.valid_points
         graph = GraphReader.of_map(semantic_map, self._embedder)
-        reader = ViewReader(graph, points, ways_of_map(semantic_map))
-        kept = cache(reader.answer)
+        kept = cache(ViewReader(graph, points, ways_of_map(semantic_map)).answer)
 
         def answer_inquiry(item: Inquiry) -> Answer:
             asked = read(item.text)

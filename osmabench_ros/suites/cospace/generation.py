@@ -4,9 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import islice, pairwise
-from typing import Any
+from itertools import islice, pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +15,7 @@ from osmabench_ros.semantics.scene_graph import SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.simulation.simulator import Observation
 from osmabench_ros.suites.cospace import answering
-from osmabench_ros.suites.cospace.published import NUMBERED, Order, Task
+from osmabench_ros.suites.cospace.published import NUMBERED, PLANNING, Order, Task
 from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays
 from osmabench_ros.vqa.evaluation import UNSEEABLE
@@ -38,7 +36,7 @@ IMAGES = 'cospace/{}_{}.png'
 _STEP_DEG = 30
 _QUARTERS = (0, 90, 180, 270)
 _LEAST_SHARE = 0.0005
-"""Of the pixels of an image that a thing has to have to be seen in it."""
+"""Of the pixels of an image, which a visible object has at least."""
 
 _LEAST_VIOLATION_RAD = math.radians(15.0)
 """What is shown must fit every other turning angle or odd image worse than this."""
@@ -113,23 +111,32 @@ def _make_questions(
     item: _Item, letter: int, number: int, rng: np.random.Generator, scene_key: str, seed: int
 ) -> Iterator[Question]:
     """Yield the questions of an item, one for each order of its images."""
-    task, options = item.asked.task, list(shuffled(rng, item.wrong))
+    task, options = item.asked.task, shuffled(rng, item.wrong)
     if options:
         options.insert(letter % (len(options) + 1), str(item.answer))
-    key = question_id(
-        SUITE, scene_key, answering.worded(item.asked, Order.CLOCKWISE) + str(item.images)
-    )
+    clockwise = answering.put_in_words(item.asked, Order.CLOCKWISE)
+    said = {
+        'generator': GENERATOR,
+        'seed': str(seed),
+        'item': question_id(SUITE, scene_key, clockwise + str(item.images)),
+    }
+    views = {'views': answering.list_views(item.asked.shown)} if item.asked.shown else {}
     for order, turns in _list_orders(item, rng):
         images = tuple(IMAGES.format(number, turn) for turn in turns)
-        text = answering.worded(item.asked, order)
-        views = {'views': answering.views_in_words(item.asked.shown)} if item.asked.shown else {}
-        said = {'generator': GENERATOR, 'seed': str(seed), 'item': key, 'order': order.value}
+        text = answering.put_in_words(item.asked, order)
         yield make_question(
-            SUITE, scene_key, text,
-            AnswerType.INTEGER if task in NUMBERED else AnswerType.CHOICE, item.answer,
-            key=f'{text}\n{images}', category=task.value, nodes=item.nodes,
-            provenance=said | views, options=tuple(options), images=images,
-        )  # fmt: skip
+            SUITE,
+            scene_key,
+            text,
+            AnswerType.INTEGER if task in NUMBERED else AnswerType.CHOICE,
+            item.answer,
+            key=f'{text}\n{images}',
+            category=task.value,
+            nodes=item.nodes,
+            provenance={**said, 'order': order.value, **views},
+            options=tuple(options),
+            images=images,
+        )
 
 
 def _list_orders(item: _Item, rng: np.random.Generator) -> Iterator[tuple[Order, Sequence[int]]]:
@@ -139,10 +146,10 @@ def _list_orders(item: _Item, rng: np.random.Generator) -> Iterator[tuple[Order,
         return
     first, *rest = item.images
     mixed = [(1, 0, 2), (0, 2, 1), (2, 1, 0), (1, 2, 0), (2, 0, 1)]
-    one, other = shuffled(rng, mixed)[:2]
-    yield Order.SHUFFLED, (first, *(rest[i] for i in one))
-    if item.asked.task in (Task.PLACE, Task.DECISION):
-        yield Order.SHUFFLED, (first, *(rest[i] for i in other))
+    one, other = ((first, *(rest[i] for i in order)) for order in shuffled(rng, mixed)[:2])
+    yield Order.SHUFFLED, one
+    if item.asked.task in PLANNING:
+        yield Order.SHUFFLED, other
     else:
         yield Order.TURNED, (*rest, first)
 
@@ -158,50 +165,44 @@ def whole_surface(truth: GroundTruth) -> NDArray[np.float32]:
 
 
 class _Truths:
-    """The ground truth as questions about views need it."""
+    """The ground truth as questions about views need it.
+
+    `readers` answer from perfect maps: with all surface, and with only the visible surface.
+    """
 
     def __init__(self, truth: GroundTruth) -> None:
-        visible = [g.drop_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
-        self.graphs = (truth.fair_graph, truth.graph, *visible)
+        from scipy.spatial import cKDTree
+
         self.view = SceneView.of_path(truth)
-        self._truth = truth
-        self._vocabulary = tuple(truth.label_set.by_name)
         # A robot a little wider or narrower has to go the same way.
         self.ways = ways_on(truth.surface, truth.unseen)[: len(RADII_M)]
+        self._seen_points = cKDTree(truth.surface.points)
+        visible = [g.drop_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
+        self._graphs = (truth.fair_graph, truth.graph, *visible)
+        vocabulary, whole = tuple(truth.label_set.by_name), whole_surface(truth)
+        ways = FloorWays(FloorPlans(whole))
+        self.readers = [
+            answering.ViewReader(
+                GraphReader(graph, vocabulary, ids=truth.seen_instances), points, ways
+            )
+            for graph in self._graphs
+            for points in (whole, truth.surface.points)
+        ]
 
-    def boxes(self, key: int) -> list[AxisAlignedBox]:
+    def list_boxes(self, key: int) -> list[AxisAlignedBox]:
         """Return the boxes of an object: in question, whole, and of its visible part."""
-        nodes = [graph.by_id.get(key) for graph in self.graphs]
+        nodes = [graph.by_id.get(key) for graph in self._graphs]
         return [node.box for node in nodes if node is not None and node.box is not None]
 
     def is_seen_floor(self, line_m: NDArray[np.float64]) -> bool:
         """Return whether a robot on a way has floor under it that the path saw."""
-        legs = pairwise(line_m)
-        on_way = np.concatenate([np.linspace(a, b, 40) for a, b in legs])
-        under = (on_way[:, None] + _UNDER_M).reshape(-1, 3)
-        distance, _ = self._seen_points.query(under)
+        on_way = np.concatenate([np.linspace(a, b, 40) for a, b in pairwise(line_m)])
+        distance, _ = self._seen_points.query((on_way[:, None] + _UNDER_M).reshape(-1, 3))
         return bool((distance <= _GAP_M).all())
-
-    @cached_property
-    def _seen_points(self) -> Any:
-        from scipy.spatial import cKDTree
-
-        return cKDTree(self._truth.surface.points)
-
-    @cached_property
-    def readers(self) -> tuple[answering.ViewReader, ...]:
-        """Answers of perfect maps: with all surface, and with only the visible surface."""
-        whole, seen = whole_surface(self._truth), self._truth.seen_instances
-        ways = FloorWays(FloorPlans(whole))
-        return tuple(
-            answering.ViewReader(GraphReader(graph, self._vocabulary, ids=seen), points, ways)
-            for graph in self.graphs
-            for points in (whole, self._truth.surface.points)
-        )
 
 
 class _Views:
-    """What can be asked about one place."""
+    """The questions about one place."""
 
     def __init__(
         self,
@@ -210,26 +211,22 @@ class _Views:
         shots: Mapping[int, Observation],
         rng: np.random.Generator,
     ) -> None:
-        self._known, self._place, self._rng = known, place, rng
+        self._known, self._view, self._place, self._rng = known, known.view, place, rng
         self._pixels = {turn: _count_pixels(shot.instance) for turn, shot in shots.items()}
-        self._least = _LEAST_SHARE * next(iter(shots.values())).instance.size
-        self._whole = {turn: _find_whole(shot.instance) for turn, shot in shots.items()}
-        view = known.view
-        self._seen = shuffled(rng, [node for node in view.named_boxed if self._is_seen(node.id)])
+        self._whole = {turn: _list_whole(shot.instance) for turn, shot in shots.items()}
+        self._least = _LEAST_SHARE * shots[0].instance.size
+        named = [x for x in self._view.named_boxed if self._count_most(x) >= self._least]
+        self._seen = shuffled(rng, named)
 
-    def _is_seen(self, key: int) -> bool:
-        return any(self._pixels[turn].get(key, 0) >= self._least for turn in _QUARTERS)
+    def _count_most(self, node: SceneNode) -> int:
+        """Return the most pixels that an object has in one of the four images."""
+        return max(self._pixels[turn].get(node.id, 0) for turn in _QUARTERS)
 
     def items(self) -> Iterator[_Item]:
         """Yield the items of all tasks, not more than PER_TASK each."""
-        sources = (
-            self._ask_directions(Task.DIRECTION), self._ask_objects(), self._ask_counts(),
-            self._ask_angles(), self._ask_odd_ones(), self._ask_directions(Task.PLACE),
-            self._ask_decisions(),
-        )  # fmt: skip
-        for source in sources:
-            found = (item for item in source if self._is_certain(item))
-            yield from islice(found, PER_TASK)
+        for task, ask in _ASKED.items():
+            certain = (item for item in ask(self, task) if self._is_certain(item))
+            yield from islice(certain, PER_TASK)
 
     def _is_certain(self, item: _Item) -> bool:
         """Return whether every perfect map answers as the item does."""
@@ -240,115 +237,121 @@ class _Views:
 
     def _find_sector(self, node: SceneNode) -> int | None:
         """Return the sector of an object, None if its boxes do not agree."""
-        found = {self._place.sector(box) for box in self._known.boxes(node.id)}
+        found = {self._place.sector(box) for box in self._known.list_boxes(node.id)}
         return found.pop() if len(found) == 1 else None
 
-    def _ask_directions(self, task: Task) -> Iterator[_Item]:
-        names = answering.COMPASS if task is Task.DIRECTION else answering.SIDES
+    def ask_where(self, task: Task) -> Iterator[_Item]:
+        """Yield items about seen objects, with one of the answers of the task."""
+        answers = answering.ROWS[task].answers
         for node in self._seen:
-            sector = self._find_sector(node)
-            if sector is not None:
-                others = shuffled(self._rng, [i for i in range(answering.SECTORS) if i != sector])
-                wrong = tuple(names[i] for i in others[: OPTIONS - 1])
-                asked = answering.Asked(task, self._place, self._known.view.name(node))
-                yield _Item(asked, names[sector], wrong, (node.id,))
+            if task is Task.DECISION:
+                right = self._find_decision(node)
+            else:
+                sector = self._find_sector(node)
+                right = '' if sector is None else answers[sector]
+            if right:
+                wrong = shuffled(self._rng, [name for name in answers if name != right])
+                asked = answering.Asked(task, self._place, self._view.name(node))
+                yield _Item(asked, right, tuple(wrong[: OPTIONS - 1]), (node.id,))
 
-    def _ask_objects(self) -> Iterator[_Item]:
+    def _find_decision(self, node: SceneNode) -> str:
+        """Return the decision on which all ways to all boxes of an object agree, '' for none."""
+        right = ''
+        for ways, box in product(self._known.ways, self._known.list_boxes(node.id)):
+            line = ways.line_m(self._place.eye_m, box.center)
+            if line is None or not self._known.is_seen_floor(line):
+                return ''
+            said = answering.Way.along(self._place, line).decision
+            right = right or said
+            if not said or said != right:
+                return ''
+        return right
+
+    def ask_objects(self, task: Task) -> Iterator[_Item]:
+        """Yield items about sectors with an object in them, and others clearly outside."""
         for sector in shuffled(self._rng, range(answering.SECTORS)):
             inside = [node for node in self._seen if self._find_sector(node) == sector]
             outside = [
-                node
+                self._view.name(node)
                 for node in self._seen
-                if all(self._place.is_outside(box, sector) for box in self._known.boxes(node.id))
+                if all(
+                    self._place.is_outside(box, sector) for box in self._known.list_boxes(node.id)
+                )
             ]
             if inside and len(outside) >= OPTIONS - 1:
-                name = self._known.view.name
-                wrong = tuple(map(name, outside[: OPTIONS - 1]))
-                asked = answering.Asked(Task.OBJECT, self._place, answering.COMPASS[sector])
-                yield _Item(asked, name(inside[0]), wrong, (inside[0].id,))
+                asked = answering.Asked(task, self._place, answering.COMPASS[sector])
+                wrong = tuple(outside[: OPTIONS - 1])
+                yield _Item(asked, self._view.name(inside[0]), wrong, (inside[0].id,))
 
-    def _ask_counts(self) -> Iterator[_Item]:
-        view = self._known.view
+    def ask_counts(self, task: Task) -> Iterator[_Item]:
+        """Yield items about classes, those of most objects first."""
+        view = self._view
         labels = [label for label in view.by_label if not view.has_rival(label)]
-        # Of two objects as many as of one, where there are.
         several = sorted(shuffled(self._rng, labels), key=lambda label: -len(view.by_label[label]))
         for label in several:
             nodes = view.by_label[label]
             every = [node for node in view.wide.things if label_of(node) == label]
-            shown = [max(self._pixels[turn].get(n.id, 0) for turn in _QUARTERS) for n in every]
+            shown = [self._count_most(node) for node in every]
             # An object that is hardly seen, some would count and some would not.
             if len(nodes) < len(every) or any(0 < pixels < self._least for pixels in shown):
                 continue
             count = sum(pixels > 0 for pixels in shown)
             if count:
-                seen = tuple(n.id for n in nodes if self._is_seen(n.id))
-                yield _Item(answering.Asked(Task.COUNT, self._place, label), count, (), seen)
+                seen = tuple(n.id for n in nodes if self._count_most(n) >= self._least)
+                yield _Item(answering.Asked(task, self._place, label), count, (), seen)
 
-    def _list_shown(self, turns: Sequence[int]) -> tuple[tuple[str, ...], ...]:
-        """Return the names of the objects wholly within each image, from left to right."""
-        names = self._known.view.names
-        return tuple(
-            tuple(
-                names[key]
-                for key in self._whole[turn]
-                if key in names and self._pixels[turn][key] >= self._least
-            )
-            for turn in turns
-        )
+    def ask_angles(self, task: Task) -> Iterator[_Item]:
+        """Yield items about images that are turned by equal angles."""
+        for step in shuffled(self._rng, answering.STEPS_DEG):
+            turns = tuple(step * number for number in range(4))
+            if asked := self._ask_rotation(task, turns, (step, 0)):
+                right = answering.STEPS_DEG.index(step)
+                wrong = (answering.ANGLES[1 - right],)
+                yield _Item(asked, answering.ANGLES[right], wrong, images=turns)
+
+    def ask_odd_ones(self, task: Task) -> Iterator[_Item]:
+        """Yield items about an image that was put into such a sequence."""
+        turns = [_STEP_DEG * i for i in range(4)]
+        low, high = (limit // _STEP_DEG for limit in _ODD_DEG)
+        for odd in shuffled(self._rng, range(1, 6)):
+            other = _STEP_DEG * int(self._rng.integers(low, high))
+            shown = (*turns[: odd - 1], other, *turns[odd - 1 :])
+            if asked := self._ask_rotation(task, shown, (_STEP_DEG, odd)):
+                yield _Item(asked, odd, images=shown)
 
     def _ask_rotation(
         self, task: Task, turns: Sequence[int], key: tuple[int, int]
-    ) -> _Item | None:
-        """Return an item if the images fit its step and odd image, and no other by far."""
-        asked = answering.Asked(task, self._place, shown=self._list_shown(turns))
+    ) -> answering.Asked | None:
+        """Return what is asked if the images fit a step and odd image, and no other by far.
+
+        The objects that are shown are wholly within an image, from left to right.
+        """
+        names = self._view.names
+        shown = tuple(
+            tuple(
+                names[node]
+                for node in self._whole[turn]
+                if node in names and self._pixels[turn][node] >= self._least
+            )
+            for turn in turns
+        )
+        asked = answering.Asked(task, self._place, shown=shown)
         for reader in self._known.readers:
-            found = reader.violations(asked)
+            found = reader.find_violations(asked)
             if found.pop(key) > 0 or min(found.values()) < _LEAST_VIOLATION_RAD:
                 return None
-        step, odd = key
-        if task is Task.DIFFERENCE:
-            return _Item(asked, odd, images=tuple(turns))
-        answer = answering.STEPS_DEG.index(step)
-        return _Item(
-            asked, answering.ANGLES[answer], (answering.ANGLES[1 - answer],), images=tuple(turns)
-        )
+        return asked
 
-    def _ask_angles(self) -> Iterator[_Item]:
-        for step in shuffled(self._rng, answering.STEPS_DEG):
-            item = self._ask_rotation(Task.ANGLE, [step * i for i in range(4)], (step, 0))
-            if item is not None:
-                yield item
 
-    def _ask_odd_ones(self) -> Iterator[_Item]:
-        turns = [_STEP_DEG * i for i in range(4)]
-        for odd in shuffled(self._rng, range(1, 6)):
-            low, high = (limit // _STEP_DEG for limit in _ODD_DEG)
-            other = _STEP_DEG * int(self._rng.integers(low, high))
-            shown = [*turns[: odd - 1], other, *turns[odd - 1 :]]
-            item = self._ask_rotation(Task.DIFFERENCE, shown, (_STEP_DEG, odd))
-            if item is not None:
-                yield item
-
-    def _ask_decisions(self) -> Iterator[_Item]:
-        for node in self._seen:
-            lines = (
-                ways.line_m(self._place.eye_m, box.center)
-                for ways in self._known.ways
-                for box in self._known.boxes(node.id)
-            )
-            said = (
-                answering.decision(self._place, line)
-                if line is not None and self._known.is_seen_floor(line)
-                else ''
-                for line in lines
-            )
-            right = next(said)
-            if right and all(other == right for other in said):
-                others = shuffled(
-                    self._rng, [name for name in answering.DECISIONS if name != right]
-                )
-                asked = answering.Asked(Task.DECISION, self._place, self._known.view.name(node))
-                yield _Item(asked, right, tuple(others[: OPTIONS - 1]), (node.id,))
+_ASKED: Mapping[Task, Callable[[_Views, Task], Iterator[_Item]]] = {
+    Task.DIRECTION: _Views.ask_where,
+    Task.OBJECT: _Views.ask_objects,
+    Task.COUNT: _Views.ask_counts,
+    Task.ANGLE: _Views.ask_angles,
+    Task.DIFFERENCE: _Views.ask_odd_ones,
+    Task.PLACE: _Views.ask_where,
+    Task.DECISION: _Views.ask_where,
+}
 
 
 def _count_pixels(instances: NDArray[np.int32]) -> dict[int, int]:
@@ -357,10 +360,10 @@ def _count_pixels(instances: NDArray[np.int32]) -> dict[int, int]:
     return dict(zip(ids.tolist(), counts.tolist(), strict=True))
 
 
-def _find_whole(instances: NDArray[np.int32]) -> list[int]:
+def _list_whole(instances: NDArray[np.int32]) -> list[int]:
     """Return the instances that touch neither side of an image, from left to right."""
-    cut = {*instances[:, 0].tolist(), *instances[:, -1].tolist()}
+    cut = {0, *instances[:, 0].tolist(), *instances[:, -1].tolist()}
     columns = np.broadcast_to(np.arange(instances.shape[1]), instances.shape).ravel()
     ids, inverse, counts = np.unique(instances, return_inverse=True, return_counts=True)
     middles = np.bincount(inverse.ravel(), weights=columns) / counts
-    return [key for key in ids[np.argsort(middles)].tolist() if key and key not in cut]
+    return [key for key in ids[np.argsort(middles)].tolist() if key not in cut]

@@ -46,14 +46,19 @@ class Order(str, Enum):
 NUMBERED = frozenset((Task.COUNT, Task.DIFFERENCE))
 """Tasks without options, whose answer is a number."""
 
-_TASKS = {
-    'direction': Task.DIRECTION,
-    'object': Task.OBJECT,
-    'counting': Task.COUNT,
-    'angle': Task.ANGLE,
-    'dif-ang': Task.DIFFERENCE,
+PLANNING = (Task.PLACE, Task.DECISION)
+"""Tasks of one file, whose replies have both answers in JSON."""
+
+_FILES = {
+    'direction': ((Task.DIRECTION, ''),),
+    'object': ((Task.OBJECT, ''),),
+    'counting': ((Task.COUNT, ''),),
+    'angle': ((Task.ANGLE, ''),),
+    'dif-ang': ((Task.DIFFERENCE, ''),),
+    'planning': ((Task.PLACE, '-qa'), (Task.DECISION, '-dec')),
 }
-_PLANNING = ((Task.PLACE, 'qa'), (Task.DECISION, 'dec'))
+"""Tasks of each file, with the endings of their keys."""
+
 _GUESSES = {Task.COUNT: 10, Task.DIFFERENCE: 5}
 """Numbers that a random guess is one of; 1 to 10 gives the 10 % that the paper has for CNT."""
 
@@ -67,13 +72,13 @@ class _Line(PublishedRow):
 
     index: int
     task: str
+    pred: str | None = None
     answer: str | None = None
     options: str = ''
     answer_qa: str | None = Field(None, alias='answer-qa')
     answer_dec: str | None = Field(None, alias='answer-dec')
     options_qa: str = Field('', alias='options-qa')
     options_dec: str = Field('', alias='options-dec')
-    pred: str | None = None
 
 
 @dataclass(frozen=True)
@@ -107,29 +112,21 @@ def read_cospace(paths: Sequence[Path]) -> list[Saved]:
 
 
 def _read_saved(line: _Line, where: str) -> Iterator[Saved]:
-    name, order = line.task, Order.CLOCKWISE
-    for suffix in (Order.TURNED, Order.SHUFFLED):
-        if name.endswith(f'-{suffix.value}'):
-            name, order = name.removesuffix(f'-{suffix.value}'), suffix
-    if name == 'planning':
-        for task, kind in _PLANNING:
-            answer, options = getattr(line, f'answer_{kind}'), getattr(line, f'options_{kind}')
-            yield _check_saved(line, task, order, answer, f'answer-{kind}', options, where)
-    elif name in _TASKS:
-        yield _check_saved(line, _TASKS[name], order, line.answer, 'answer', line.options, where)
-    else:
-        known = ', '.join([*_TASKS, 'planning'])
+    name, _, ending = line.task.rpartition('-')
+    if ending not in (Order.TURNED.value, Order.SHUFFLED.value):
+        name, ending = line.task, Order.CLOCKWISE.value
+    if name not in _FILES:
+        known = ', '.join(_FILES)
         raise QuestionError(f'{where}: task is "{line.task}"; it must be one of {known}')
-
-
-def _check_saved(
-    line: _Line, task: Task, order: Order, answer: str | None, key: str, listed: str, where: str
-) -> Saved:
-    form = r'\d+' if task in NUMBERED else r'[A-D]'
-    if answer is None or not re.fullmatch(form, answer):
-        what = 'a number' if task in NUMBERED else 'a letter from A to D'
-        raise QuestionError(f'{where}: "{key}" must be {what}, not {answer!r}')
-    return Saved(task, order, line.index, read_options(listed), answer, line.pred)
+    given = line.model_dump(by_alias=True)
+    for task, key in _FILES[name]:
+        answer = given[f'answer{key}']
+        form = r'\d+' if task in NUMBERED else r'[A-D]'
+        if answer is None or not re.fullmatch(form, answer):
+            what = 'a number' if task in NUMBERED else 'a letter from A to D'
+            raise QuestionError(f'{where}: "answer{key}" must be {what}, not {answer!r}')
+        options = read_options(given[f'options{key}'])
+        yield Saved(task, Order(ending), line.index, options, answer, line.pred)
 
 
 def read_options(listed: str) -> tuple[str, ...]:
@@ -156,11 +153,10 @@ def as_published(task: Task, said: str, answer: str) -> str:
         Numbers: the first one in digits, else the right one if its word is part of the reply,
         "one" of "none" too, else '-1'. Letters: the right one if it occurs with a dot and
         no other does, nothing readable if others do too, else the last capital letter, of
-        any word, or 'E'. Planning: as `_planned`.
+        any word, or 'E'. Planning: the letter in the JSON of both, or 'E'.
     """
-    if task in (Task.PLACE, Task.DECISION):
-        first, second = _parse_plan(said)
-        return second if task is Task.DECISION else first
+    if task in PLANNING:
+        return _parse_plan(said)[PLANNING.index(task)]
     said = said.replace('Answer', '').replace('answer', '')
     if task in NUMBERED:
         if match := re.search(r'\b\d+\b', said):
@@ -193,8 +189,8 @@ def _parse_plan(said: str) -> tuple[str, str]:
 def strictly(item: Saved) -> str | None:
     """Return the one answer of a reply, read without the right answer; None if not just one."""
     said = item.said or ''
-    if item.task in (Task.PLACE, Task.DECISION):
-        number = 1 + (item.task is Task.DECISION)
+    if item.task in PLANNING:
+        number = 1 + PLANNING.index(item.task)
         match = re.search(
             rf'answer\s*{number}["\']?\s*[:=]\s*["\']?([^"\'\n,}}]+)', said, re.IGNORECASE
         )

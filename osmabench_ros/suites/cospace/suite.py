@@ -79,9 +79,10 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
         if parse_reference(answerer)[0] == IMAGES:
             return questions
         return [
-            replace(item, images=(), text=' '.join(filter(None, (item.text, views))))
+            replace(
+                item, images=(), text=f'{item.text} {item.provenance.get("views", "")}'.rstrip()
+            )
             for item in questions
-            for views in (item.provenance.get('views', ''),)
         ]
 
     def score(self, given: AskedQuestions) -> Iterator[MetricRecord]:

@@ -25,11 +25,11 @@ from osmabench_ros.suites.cospace.answering import (
     Asked,
     Place,
     RuleOfViews,
-    decision,
+    Way,
     is_seen,
+    list_views,
+    put_in_words,
     read,
-    views_in_words,
-    worded,
 )
 from osmabench_ros.suites.cospace.generation import panorama_questions, whole_surface
 from osmabench_ros.suites.cospace.published import Order, Task
@@ -134,10 +134,10 @@ def test_a_question_reads_back_and_a_foreign_one_does_not():
                         (Task.OBJECT, 'southwest'), (Task.DECISION, 'sofa')):  # fmt: skip
         asked = Asked(task, place, about)
         for order in (Order.CLOCKWISE, Order.SHUFFLED):
-            assert read(worded(asked, order)) == asked
+            assert read(put_in_words(asked, order)) == asked
     shown = (('bed', 'red chair'), (), ('lamp',), ())
     turned = Asked(Task.ANGLE, place, shown=shown)
-    assert read(f'{worded(turned, Order.CLOCKWISE)} {views_in_words(shown)}') == turned
+    assert read(f'{put_in_words(turned, Order.CLOCKWISE)} {list_views(shown)}') == turned
     assert read('Where is the bed?') is None
     (answer,) = RuleOfViews().answer(perfect_map(), [Inquiry('q', 'Where?', AnswerType.TEXT)])
     assert answer.value is None
@@ -214,7 +214,8 @@ def test_a_model_sees_the_images_and_no_map(generated, tmp_path, monkeypatch):
     ([(0, 0), (1, 0)], ''),
 ])  # fmt: skip
 def test_decisions_follow_the_way(line, right):
-    assert decision(Place((0.0, 0.0, 1.2), 0.0), np.array(line, float)) == right
+    way = Way.along(Place((0.0, 0.0, 1.2), 0.0), np.array(line, float))
+    assert way.decision == right
 
 
 def test_what_is_hidden_is_not_seen():
