@@ -258,86 +258,112 @@ def grounding_questions(
     `expression`. The first part of each expression holds only for the target, by a margin, for
     whole objects and visible parts, and all that follows holds for the target too.
     """
-    describer = _Describer(truth)
+    view, parts, fair = SceneView.of_path(truth), truth.visible_graph, truth.fair_graph
+    graphs = [fair, truth.graph]
+    if parts is not None:
+        graphs += [parts, *with_neighbour_margins(fair)]
+    ids = {node.id for node in view.wide.things}
+    indices = [GraphIndex(graph, ids) for graph in graphs]
     rng = np.random.default_rng([seed, 23])
-    pools: dict[ClueKind, list[tuple[SceneNode, Expression, list[Clause]]]] = {
+    pools: dict[ClueKind, list[tuple[_Target, Expression, list[Clause]]]] = {
         kind: [] for kind in ClueKind
     }
-    for node in shuffled(rng, describer.view.objects):
-        truths = shuffled(rng, describer.list_truths(node))
-        for kind, short in shuffled(rng, describer.distinguish(node, truths)):
+    for node in shuffled(rng, view.objects):
+        target = _Target(node, view, indices)
+        truths = shuffled(rng, target.list_truths())
+        for kind, short in shuffled(rng, target.distinguish(truths)):
             rest = [clause for clause in truths if clause not in short.clauses]
-            pools[kind].append((node, short, rest))
+            pools[kind].append((target, short, rest))
     turns = deque((kind, iter(pool)) for kind, pool in pools.items())
     questions: list[Question] = []
     meant: set[int] = set()
     while turns and len(meant) < targets:
         kind, pool = turns.popleft()
-        chosen = next((item for item in pool if item[0].id not in meant), None)
-        if chosen is not None:
-            turns.append((kind, pool))
-            meant.add(chosen[0].id)
-            questions += describer.word_questions(kind, *chosen, scene=scene, seed=seed)
+        chosen = next((item for item in pool if item[0].node.id not in meant), None)
+        if chosen is None:
+            continue
+        turns.append((kind, pool))
+        target, short, rest = chosen
+        meant.add(target.node.id)
+        box = (target.node if parts is None else parts.by_id[target.node.id]).known_box
+        for length, expression in _lengthen(short, rest):
+            questions.append(
+                make_question(
+                    SUITE,
+                    scene,
+                    asked(expression),
+                    AnswerType.BOX,
+                    tuple(round(x, 3) for x in (*box.minimum.tolist(), *box.maximum.tolist())),
+                    category=kind.value,
+                    nodes=(target.node.id,),
+                    tolerance=TOLERANCE,
+                    provenance={
+                        'generator': GENERATOR,
+                        'seed': str(seed),
+                        'expression': expression,
+                        'target': str(target.node.id),
+                        'length': length.value,
+                        'same_class': str(len(target.kin)),
+                    },
+                )
+            )
     return questions
 
 
-class _Describer:
-    """States clauses that are true of objects, and clauses that are true of only one."""
+def _lengthen(short: Expression, rest: Sequence[Clause]) -> Iterator[tuple[Length, str]]:
+    """Yield an expression with each more clause, as far as there are."""
+    for more, length in enumerate(Length):
+        expression = Expression(short.phrase, (*short.clauses, *rest[:more]))
+        # An expression that reads back otherwise, as a name has an "and", is not asked.
+        if len(rest) < more or read_expression(expression.text) != expression:
+            return
+        yield length, expression.text
 
-    def __init__(self, truth: GroundTruth) -> None:
-        self.view = SceneView.of_path(truth)
-        self._parts, fair = truth.visible_graph, truth.fair_graph
-        graphs = [fair, truth.graph]
-        if self._parts is not None:
-            graphs += [self._parts, *with_neighbour_margins(fair)]
-        ids = {node.id for node in self.view.wide.things}
-        self._indices = [GraphIndex(graph, ids) for graph in graphs]
 
-    def _list_kin(self, node: SceneNode) -> list[SceneNode]:
-        """Return all objects of a kind that a map may have, the one itself first."""
-        label = label_of(node)
-        things = self.view.wide.things
-        others = [n for n in things if n.id != node.id and n.label and label_of(n) == label]
-        return [node, *others]
+class _Target:
+    """An object with the clauses that are true of it, and of no other of its kind.
 
-    def _find_anchors(self, node: SceneNode) -> dict[str, SceneNode]:
-        """Return objects of other kinds by name, the nearest first; no name has a material."""
-        named = [
-            n
-            for n in self.view.named_boxed
-            if label_of(n) != label_of(node) and _is_seeable(self.view.name(n), n)
-        ]
-        named.sort(key=lambda other: centre_distance_m(other, node))
-        return {self.view.name(anchor): anchor for anchor in named[:_ANCHORS]}
+    `kin` are all objects of its kind that a map may have, it first; the anchors are objects of
+    other kinds by name, the nearest first.
+    """
 
-    def _is_known(self, node: SceneNode) -> bool:
-        known = [index.graph.by_id.get(node.id) for index in self._indices]
-        return all(item is not None and item.box is not None for item in known)
+    def __init__(self, node: SceneNode, view: SceneView, indices: Sequence[GraphIndex]) -> None:
+        self.node, self._view, self._indices = node, view, indices
+        self._label = label = label_of(node)
+        others = [n for n in view.wide.things if n.id != node.id and n.label]
+        self.kin = [node, *(other for other in others if label_of(other) == label)]
+        known = [index.graph.by_id.get(node.id) for index in indices]
+        self._is_known = all(item is not None and item.box is not None for item in known)
+        named = [n for n in view.named_boxed if label_of(n) != label and self._is_seeable(n)]
+        if self._is_known:
+            named.sort(key=lambda other: centre_distance_m(other, node))
+        self._anchors = {view.name(anchor): anchor for anchor in named[:_ANCHORS]}
 
-    def list_truths(self, node: SceneNode) -> list[Clause]:
-        """Return clauses that are clearly true of an object, with its kind and its attributes."""
-        if not self._is_known(node):
-            return []
-        anchors, kin = self._find_anchors(node), len(self._list_kin(node))
+    def _is_seeable(self, node: SceneNode) -> bool:
+        """Return whether a node has a name without a material, which no camera sees."""
+        words = self._view.names.get(node.id, '').removesuffix(label_of(node)).split()
+        return node.id in self._view.names and not set(words) & set(MATERIALS.values())
+
+    def list_truths(self) -> list[Clause]:
+        """Return clauses that are clearly true of the object, with its kind and its attributes."""
         clauses = [
             Clause(word, phrases)
             for word, clue in CLUES.items()
-            if clue.position is None or kin >= 2 + max(0, clue.position)
-            for phrases in combinations(anchors, clue.text.count('{'))
+            if clue.position is None or len(self.kin) >= 2 + max(0, clue.position)
+            for phrases in combinations(self._anchors, clue.text.count('{'))
         ]
-        return [item for item in clauses if self._is_true(item, node, anchors, alone=False)]
+        return [x for x in clauses if self._is_known and self._is_true(x, alone=False)]
 
-    def _is_true(
-        self, clause: Clause, node: SceneNode, named: Mapping[str, SceneNode], *, alone: bool
-    ) -> bool:
-        """Return whether a clause is clearly true of an object, maybe only of it, everywhere."""
-        clue, kin = clause.clue, self._list_kin(node)
-        seen = [n for n in kin if n.id in self.view.index.by_id]
+    def _is_true(self, clause: Clause, *, alone: bool) -> bool:
+        """Return whether a clause is clearly true of the object, maybe only of it, everywhere."""
+        clue, anchors = clause.clue, [self._anchors[name] for name in clause.phrases]
+        seen = [n for n in self.kin if n.id in self._view.index.by_id]
         # A map may have objects that were hardly seen, or not.
-        for index, things in product(self._indices, (kin, seen)):
-            known = index.graph.by_id
-            anchors = [known.get(named[name].id, named[name]) for name in clause.phrases]
-            values = clause.measure(index, [known.get(n.id, n) for n in things], anchors)
+        for index, things in product(self._indices, (self.kin, seen)):
+            nodes, ends = (
+                [index.graph.by_id.get(n.id, n) for n in part] for part in (things, anchors)
+            )
+            values = clause.measure(index, nodes, ends)
             off, *others_off = clue.find_misses(values)
             if off > 0 or (alone and 0.0 in others_off):
                 return False
@@ -346,57 +372,15 @@ class _Describer:
                 return False
         return True
 
-    def distinguish(
-        self, node: SceneNode, truths: Sequence[Clause]
-    ) -> Iterator[tuple[ClueKind, Expression]]:
-        """Yield short expressions that mean an object and no other, by kind."""
-        label = label_of(node)
-        if self.view.has_rival(label) or not self._is_known(node):
+    def distinguish(self, truths: Sequence[Clause]) -> Iterator[tuple[ClueKind, Expression]]:
+        """Yield short expressions that mean the object and no other, by kind."""
+        if self._view.has_rival(self._label) or not self._is_known:
             return
-        if len(self._list_kin(node)) == 1:
-            yield ClueKind.CLASS, Expression(label)
+        if len(self.kin) == 1:
+            yield ClueKind.CLASS, Expression(self._label)
             return
-        name = self.view.names.get(node.id, '')
-        if name and _is_seeable(name, node):
-            yield ClueKind.ATTRIBUTE, Expression(name)
-        anchors = self._find_anchors(node)
+        if self._is_seeable(self.node):
+            yield ClueKind.ATTRIBUTE, Expression(self._view.name(self.node))
         for clause in truths:
-            if self._is_true(clause, node, anchors, alone=True):
-                yield clause.clue.kind, Expression(label, (clause,))
-
-    def word_questions(
-        self,
-        kind: ClueKind,
-        node: SceneNode,
-        short: Expression,
-        rest: Sequence[Clause],
-        *,
-        scene: str,
-        seed: int,
-    ) -> Iterator[Question]:
-        """Yield the questions for a target, each with one more clause, as far as there are."""
-        box = (node if self._parts is None else self._parts.by_id[node.id]).known_box
-        answer = tuple(round(x, 3) for x in (*box.minimum.tolist(), *box.maximum.tolist()))
-        for more, length in enumerate(Length):
-            expression = Expression(short.phrase, (*short.clauses, *rest[:more]))
-            # An expression that reads back otherwise, as a name has an "and", is not asked.
-            if len(rest) < more or read_expression(expression.text) != expression:
-                return
-            yield make_question(
-                SUITE, scene, asked(expression.text), AnswerType.BOX, answer,
-                category=kind.value, nodes=(node.id,), tolerance=TOLERANCE,
-                provenance={
-                    'generator': GENERATOR,
-                    'seed': str(seed),
-                    'expression': expression.text,
-                    'target': str(node.id),
-                    'length': length.value,
-                    'same_class': str(len(self._list_kin(node))),
-                },
-            )  # fmt: skip
-
-
-def _is_seeable(name: str, node: SceneNode) -> bool:
-    """Return whether a name says no material, which no camera sees."""
-    words = name.removesuffix(label_of(node)).split()
-    return not set(words).intersection(MATERIALS.values())
+            if self._is_true(clause, alone=True):
+                yield clause.clue.kind, Expression(self._label, (clause,))

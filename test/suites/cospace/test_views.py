@@ -9,6 +9,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 from support.loopback_models import LoopbackModels
 from support.world.scenes import camera_at, furnished_room
@@ -21,6 +23,7 @@ from osmabench_ros.semantics.scene_graph import ScoredLabel
 from osmabench_ros.sequences.ground_truth import build_ground_truth
 from osmabench_ros.simulation.simulator import Observation
 from osmabench_ros.suites.cospace.answering import (
+    COMPASS,
     HFOV_RAD,
     Asked,
     Place,
@@ -128,16 +131,24 @@ def test_no_way_goes_on_the_underside_of_the_floor():
     assert whole_surface(truth_of_path())[:, 2].min() > -0.05
 
 
-def test_a_question_reads_back_and_a_foreign_one_does_not():
-    place = Place((1.0, -2.5, 1.2), 30.0)
-    for task, about in ((Task.DIRECTION, 'red chair'), (Task.COUNT, 'shelf'),
-                        (Task.OBJECT, 'southwest'), (Task.DECISION, 'sofa')):  # fmt: skip
-        asked = Asked(task, place, about)
-        for order in (Order.CLOCKWISE, Order.SHUFFLED):
-            assert read(put_in_words(asked, order)) == asked
-    shown = (('bed', 'red chair'), (), ('lamp',), ())
-    turned = Asked(Task.ANGLE, place, shown=shown)
-    assert read(f'{put_in_words(turned, Order.CLOCKWISE)} {list_views(shown)}') == turned
+NAMES = st.sampled_from(('red chair', 'shelf', 'dark brown tv stand', 'stairs', 'glass'))
+SHOWN = st.lists(st.lists(NAMES, max_size=2).map(tuple), min_size=4, max_size=5).map(tuple)
+
+
+@pytest.mark.parametrize('task', list(Task))
+@given(data=st.data())
+def test_every_question_reads_back(task, data):
+    metres = st.integers(-999, 999).map(lambda number: number / 100)
+    place = data.draw(st.builds(Place, st.tuples(metres, metres, metres), st.integers(0, 359)))
+    rotation = task in (Task.ANGLE, Task.DIFFERENCE)
+    about = data.draw(st.sampled_from(COMPASS) if task is Task.OBJECT else NAMES)
+    asked = Asked(task, place, '' if rotation else about, data.draw(SHOWN) if rotation else ())
+    for order in Order:
+        views = f' {list_views(asked.shown)}' if rotation else ''
+        assert read(put_in_words(asked, order) + views) == asked
+
+
+def test_a_question_of_others_is_not_read():
     assert read('Where is the bed?') is None
     (answer,) = RuleOfViews().answer(perfect_map(), [Inquiry('q', 'Where?', AnswerType.TEXT)])
     assert answer.value is None

@@ -4,12 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.world.scenes import CAMERA, colored_box, furnished_room, truth_of_room
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import FeatureSpace
 from osmabench_ros.sequences.ground_truth import build_ground_truth
 from osmabench_ros.suites.grounding.expressions import (
+    CLUES,
     Clause,
     Expression,
     Length,
@@ -74,6 +77,20 @@ def figures(semantic_map, truth, questions, **more):
 def test_an_expression_reads_back(text, expression):
     assert expression.text == text
     assert read_expression(text) == expression
+
+
+PHRASES = st.sampled_from(('chair', 'light blue tv stand', 'stairs', 'wooden shelf', 'glass'))
+CLAUSES = st.sampled_from(sorted(CLUES)).flatmap(
+    lambda word: st.builds(
+        Clause, st.just(word), st.tuples(*[PHRASES] * CLUES[word].text.count('{'))
+    )
+)
+
+
+@given(PHRASES, st.lists(CLAUSES, max_size=3))
+def test_all_clauses_read_back_in_any_order(phrase, clauses):
+    expression = Expression(phrase, tuple(clauses))
+    assert read_expression(expression.text) == expression
 
 
 @pytest.mark.parametrize('text', ['a chair', 'the chair, which is mine', 'the chair on the'])
