@@ -29,8 +29,8 @@ from osmabench_ros.scenes.scene import Lighting, Scene
 from osmabench_ros.sequences.ground_truth import GroundTruth, build_ground_truth
 from osmabench_ros.simulation.simulator import make_simulator
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
+from osmabench_ros.suites.cospace.answering import Order
 from osmabench_ros.suites.cospace.generation import panorama_questions
-from osmabench_ros.suites.cospace.published import Order
 from osmabench_ros.suites.grounding.expressions import grounding_questions
 from osmabench_ros.suites.hypo3d.generation import Hypo3DRun, hypothetical_questions
 from osmabench_ros.suites.space3d.suite import SPACE3D

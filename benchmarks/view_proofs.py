@@ -18,8 +18,7 @@ from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.scenes.scene import SceneObject
 from osmabench_ros.scenes.visibility import RayCaster
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
-from osmabench_ros.suites.cospace.answering import HFOV_RAD, Asked, read
-from osmabench_ros.suites.cospace.published import Task
+from osmabench_ros.suites.cospace.answering import HFOV_RAD, Asked, Task, read
 from osmabench_ros.suites.grounding.expressions import Clause, read_expression
 from osmabench_ros.vqa.questions import AnswerValue, Question
 

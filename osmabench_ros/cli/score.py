@@ -156,7 +156,7 @@ def grounding(
     Of ScanRefer Acc@0.25 and Acc@0.5, unique and multiple; of ReferIt3D the accuracy, easy and
     hard, by viewpoint or without.
     """
-    from osmabench_ros.suites.grounding.published import REFERIT3D, scanrefer
+    from osmabench_ros.suites.grounding.suite import REFERIT3D, scanrefer
 
     published: Published[Any] = REFERIT3D if truth is None else scanrefer(truth)
     _print_rows(published.score_files([predictions]), table_format)

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 from itertools import product
 from typing import TypeVar
@@ -15,7 +16,6 @@ from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.suites.cospace.published import Order, Task
 from osmabench_ros.suites.hypo3d.frame import DEAD_BAND_RAD, NEAREST_M
 from osmabench_ros.vqa.answering.answerer import OneByOne
 from osmabench_ros.vqa.answering.execution import GraphReader
@@ -23,6 +23,33 @@ from osmabench_ros.vqa.answering.ways import FloorWays, ways_of_map
 from osmabench_ros.vqa.english import definite, plural, singular, without_article
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import LETTERS, Answer, Inquiry
+
+
+class Task(str, Enum):
+    """Tasks of CoSpace, by their names in its paper."""
+
+    DIRECTION = 'DIR-Rec'
+    OBJECT = 'DIR-Obj'
+    COUNT = 'CNT'
+    ANGLE = 'ROT-Ang'
+    DIFFERENCE = 'ROT-Dif'
+    PLACE = 'PLA-QA'
+    DECISION = 'PLA-Dec'
+
+
+class Order(str, Enum):
+    """Orders of the images of one item: clockwise, begun at the second, and shuffled."""
+
+    CLOCKWISE = 'clockwise'
+    TURNED = 'turn'
+    SHUFFLED = '2'
+
+
+NUMBERED = frozenset((Task.COUNT, Task.DIFFERENCE))
+"""Tasks without options, whose answer is a number."""
+
+PLANNING = (Task.PLACE, Task.DECISION)
+"""Tasks of one file, whose replies have both answers in JSON."""
 
 HFOV_RAD = math.radians(100.0)
 """Width of an image: more than a quarter turn, so that four of them overlap all around."""

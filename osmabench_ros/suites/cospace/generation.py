@@ -15,7 +15,7 @@ from osmabench_ros.semantics.scene_graph import SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.simulation.simulator import Observation
 from osmabench_ros.suites.cospace import answering
-from osmabench_ros.suites.cospace.published import NUMBERED, PLANNING, Order, Task
+from osmabench_ros.suites.cospace.answering import NUMBERED, PLANNING, Order, Task
 from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays
 from osmabench_ros.vqa.evaluation import UNSEEABLE
@@ -98,12 +98,7 @@ def panorama_questions(
             letters[item.asked.task] += 1
             for made in _make_questions(item, letter, number, rng, scene_key, seed):
                 questions.setdefault(made.id, made)
-        used = {name for item in questions.values() for name in item.images} - images.keys()
-        images |= {
-            name: shot.color
-            for turn, shot in shots.items()
-            if (name := IMAGES.format(number, turn)) in used
-        }
+            images |= {IMAGES.format(number, turn): shots[turn].color for turn in item.images}
     return list(questions.values()), images
 
 

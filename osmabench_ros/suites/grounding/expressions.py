@@ -1,24 +1,31 @@
-"""Referring expressions without viewpoint: their clues as rows, and questions about any scene."""
+"""Referring expressions without viewpoint: a row for each clue, questions, and answers of maps."""
 
 import math
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import combinations, product
 
 import numpy as np
+from numpy.typing import NDArray
 
+from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.semantics.scene_graph import SceneNode
+from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
+from osmabench_ros.metrics.similarity import cosine_similarity
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.suites.suite import TextEncoder
+from osmabench_ros.vqa.answering.answerer import Answerer, OneByOne
 from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.english import MATERIALS, definite, without_adjectives, without_article
 from osmabench_ros.vqa.exact.generation import with_neighbour_margins
 from osmabench_ros.vqa.exact.view import SceneView, label_of, shuffled
-from osmabench_ros.vqa.graph_index import GraphIndex, centre_distance_m
-from osmabench_ros.vqa.questions import AnswerType, Question, make_question
+from osmabench_ros.vqa.grading import numbers_of
+from osmabench_ros.vqa.graph_index import Embedder, GraphIndex, centre_distance_m
+from osmabench_ros.vqa.questions import Answer, AnswerType, Inquiry, Question, make_question
 
 SUITE, GENERATOR = 'grounding', 'grounding/1'
 DEFAULT_TARGETS = 30
@@ -384,3 +391,107 @@ class _Target:
         for clause in truths:
             if self._is_true(clause, alone=True):
                 yield clause.clue.kind, Expression(self._label, (clause,))
+
+
+Ranking = Callable[[str], Sequence[SceneNode] | None]
+"""Returns the objects that an expression may mean, best first; None where it is not understood."""
+
+
+class RankingAnswerer(OneByOne):
+    """Answers with the box of the best object; all ranked ones are the nodes of the answer.
+
+    `rank_map` returns the function that ranks the objects of a map.
+    """
+
+    def __init__(self, name: str, rank_map: Callable[[SemanticMap], Ranking]) -> None:
+        self.name = name
+        self._rank_map = rank_map
+
+    def answering(self, semantic_map: SemanticMap) -> Callable[[Inquiry], Answer]:
+        """Return the answerer with the objects that an expression may mean."""
+        rank = self._rank_map(semantic_map)
+
+        def answer_inquiry(item: Inquiry) -> Answer:
+            quoted = re.search('"(.+)"', item.text)
+            found = rank(quoted[1] if quoted else item.text)
+            note = '' if found else 'the map has nothing of this kind'
+            if found is None:
+                note = 'the wording is not one that the rules know'
+            ids = tuple(node.id for node in found or ())
+            return locate(Answer(item.id, None, self.name, ids, note), semantic_map.graph)
+
+        return answer_inquiry
+
+
+def rank_by_clauses(semantic_map: SemanticMap, *, embedder: Embedder | None = None) -> Ranking:
+    """Return what counts which clauses of an expression hold for each object of the kind."""
+    reader = GraphReader.of_map(semantic_map, embedder)
+
+    def rank(text: str) -> Sequence[SceneNode] | None:
+        expression = read_expression(text)
+        return None if expression is None else expression.rank_objects(reader)
+
+    return rank
+
+
+def rank_by_features(semantic_map: SemanticMap, *, encoder: TextEncoder) -> Ranking:
+    """Return what ranks objects by the cosine of their features with that of an expression."""
+    found = find_featured(semantic_map)
+    if found is None:
+        return lambda _: ()
+    space, nodes = found
+    rows: NDArray[np.float32] = space.vectors[[node.feature_row or 0 for node in nodes]]
+
+    def rank(text: str) -> Sequence[SceneNode]:
+        alike = cosine_similarity(rows, encoder(space, [text]))[:, 0]
+        return [nodes[i] for i in np.argsort(-alike, kind='stable').tolist()]
+
+    return rank
+
+
+def find_featured(semantic_map: SemanticMap) -> tuple[FeatureSpace, list[SceneNode]] | None:
+    """Return a feature space with a text encoder, and the objects with a row in it, if any."""
+    objects = semantic_map.graph.of_kind(NodeKind.OBJECT)
+    for space in semantic_map.feature_spaces.values():
+        own = [x for x in objects if x.feature_row is not None and x.feature_space == space.name]
+        if space.text_comparable and own:
+            return space, own
+    return None
+
+
+def find_box(answer: Answer, graph: SceneGraph) -> AxisAlignedBox | None:
+    """Return the box that an answer gives, else the one of the first of its nodes with a box."""
+    given = [] if answer.value is None else numbers_of(answer.value)
+    if len(given) == 6:
+        try:
+            return AxisAlignedBox(*np.array(given).reshape(2, 3))
+        except ValueError:
+            return None
+    nodes = (graph.by_id.get(key) for key in answer.nodes)
+    return next((node.box for node in nodes if node is not None and node.box is not None), None)
+
+
+def locate(answer: Answer, graph: SceneGraph) -> Answer:
+    """Return an answer with the corners of its box as value, if it has one."""
+    box = find_box(answer, graph)
+    if box is None:
+        return answer
+    return replace(answer, value=(*box.minimum.tolist(), *box.maximum.tolist()))
+
+
+class Located:
+    """An answerer that may name a node instead of giving a box. Implements `Answerer`."""
+
+    def __init__(self, answerer: Answerer) -> None:
+        self._answerer = answerer
+        self.name = answerer.name
+
+    def answer(
+        self,
+        semantic_map: SemanticMap,
+        inquiries: Sequence[Inquiry],
+        progress: Progress = silent,
+    ) -> list[Answer]:
+        """Return the answers with boxes."""
+        answers = self._answerer.answer(semantic_map, inquiries, progress)
+        return [locate(answer, semantic_map.graph) for answer in answers]

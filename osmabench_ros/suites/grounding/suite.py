@@ -1,47 +1,323 @@
-"""Visual grounding on recorded maps: the node that a referring expression means."""
+"""Visual grounding: files of ScanRefer and ReferIt3D, and expressions asked of recorded maps."""
 
+from __future__ import annotations
+
+import csv
+import io
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from ast import literal_eval
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.base.strict import FilePath
-from osmabench_ros.errors import ConfigError
+from osmabench_ros.base.documents import read_json, read_text
+from osmabench_ros.base.strict import FilePath, validated
+from osmabench_ros.errors import ConfigError, QuestionError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 from osmabench_ros.metrics.record import MetricRecord, Mode
-from osmabench_ros.metrics.similarity import cosine_similarity
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
+from osmabench_ros.semantics.labels import normalised_name
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.suites.grounding import published
-from osmabench_ros.suites.grounding.expressions import (
-    DEFAULT_TARGETS,
-    SUITE,
-    grounding_questions,
-    read_expression,
-)
-from osmabench_ros.suites.grounding.published import THRESHOLDS, compute_published_iou
+from osmabench_ros.suites.grounding import expressions
+from osmabench_ros.suites.grounding.expressions import SUITE
 from osmabench_ros.suites.question_suite import (
     RULE,
     AnswererOptions,
     AskedQuestions,
     QuestionSuite,
 )
-from osmabench_ros.suites.suite import PreparedScene, SuiteContext, TextEncoder
-from osmabench_ros.vqa.answering.answerer import Answerer, AnsweringMaterial, OneByOne
-from osmabench_ros.vqa.answering.execution import GraphReader
-from osmabench_ros.vqa.grading import numbers_of
+from osmabench_ros.suites.suite import PreparedScene, SuiteContext
+from osmabench_ros.vqa.answering.answerer import Answerer, AnsweringMaterial
 from osmabench_ros.vqa.graph_index import Embedder
-from osmabench_ros.vqa.questions import Answer, Inquiry, Question
+from osmabench_ros.vqa.published import Published, PublishedRow
+from osmabench_ros.vqa.questions import Answer, AnswerType, Question, make_question
 
-Ranking = Callable[[str], Sequence[SceneNode] | None]
-"""Returns the objects that an expression may mean, best first; None where it is not understood."""
+if TYPE_CHECKING:
+    import pandas as pd
+
+THRESHOLDS = {'acc_025': 0.25, 'acc_05': 0.5}
+"""Metrics and the IoU from which a box is right."""
+
+_EPSILON_M3 = 1e-8
+
+VIEW_WORDS = frozenset(
+    ('front', 'behind', 'back', 'right', 'left', 'facing', 'leftmost', 'rightmost', 'looking',
+     'across')
+)  # fmt: skip
+"""Words by which ReferIt3D takes an expression to depend on the viewpoint."""
+
+EASY_OBJECTS = 2
+"""Up to so many objects of the class, the target too, ReferIt3D takes an expression as easy."""
+
+
+def compute_published_iou(first: AxisAlignedBox, second: AxisAlignedBox) -> float:
+    """Return the IoU of ScanRefer's code: of boxes along the axes, with 1e-8 in the union."""
+    shared = first.measure_intersection(second)
+    return shared / (first.volume + second.volume - shared + _EPSILON_M3)
+
+
+@dataclass(frozen=True)
+class Referring:
+    """An expression of a file, and its target by the id that the scan gives it.
+
+    `same_class` counts the objects of the class with the target, 0 where the file does not say;
+    `predicted` is the id that a system chose, `by_class` whether the class is named, if known.
+    """
+
+    scene: str
+    target: int
+    text: str
+    key: str
+    words: tuple[str, ...] = ()
+    same_class: int = 0
+    predicted: int | None = None
+    by_class: bool = True
+
+
+class _ScanRefer(PublishedRow):
+    scene_id: str
+    object_id: int
+    object_name: str
+    ann_id: str
+    description: str
+
+
+class _Nr3D(PublishedRow):
+    stimulus_id: str
+    utterance: str
+    assignmentid: str = ''
+    tokens: tuple[str, ...] = ()
+    mentions_target_class: bool = True
+    predicted_id: int | None = None
+
+
+def read_expressions(path: Path) -> list[Referring]:
+    """Read ScanRefer_*.json, or Nr3D as CSV or as JSON with the same keys.
+
+    Raises QuestionError, which names the file and the row or key at fault.
+    """
+    rows = _read_rows(path)
+    if isinstance(rows[0], dict) and 'stimulus_id' in rows[0]:
+        stimuli = validated(list[_Nr3D], rows, str(path), QuestionError)
+        return [
+            _read_stimulus(item, f'{path}, row {number}')
+            for number, item in enumerate(stimuli, start=1)
+        ]
+    return [
+        Referring(
+            item.scene_id,
+            item.object_id,
+            item.description,
+            f'{item.scene_id}|{item.object_id}|{item.ann_id}',
+        )
+        for item in validated(list[_ScanRefer], rows, str(path), QuestionError)
+    ]
+
+
+def _read_rows(path: Path) -> Any:
+    if path.suffix == '.csv':
+        table = csv.DictReader(io.StringIO(read_text(path, QuestionError)))
+        rows: list[dict[str, Any]] = [{k: v for k, v in row.items() if v} for row in table]
+        for number, row in enumerate(rows, start=2):
+            try:
+                row['tokens'] = literal_eval(row.get('tokens', '()'))
+            except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+                raise QuestionError(f'{path}:{number}: "tokens" is not a list: {error}') from error
+    else:
+        rows = read_json(path, QuestionError)
+    if not isinstance(rows, list) or not rows:
+        raise QuestionError(f'{path}: there is no expression')
+    return rows
+
+
+def _read_stimulus(item: _Nr3D, where: str) -> Referring:
+    """Read 'scan-class-count-target-distractor-distractor' of ReferIt3D."""
+    match = re.fullmatch(r'([^-]*)-[^-]*-(\d+)-(\d+)((?:-\d+)*)', item.stimulus_id)
+    if match is None or match[4].count('-') + 1 != int(match[2]):
+        raise QuestionError(
+            f'{where}: stimulus_id "{item.stimulus_id}" is not '
+            'scan-class-count-target and as many distractors as count says'
+        )
+    return Referring(
+        match[1],
+        int(match[3]),
+        item.utterance,
+        f'{item.stimulus_id}|{item.assignmentid}|{item.utterance}',
+        item.tokens,
+        int(match[2]),
+        item.predicted_id,
+        item.mentions_target_class,
+    )
+
+
+def expressions_about(
+    truth: GroundTruth, scene: str, referring: Sequence[Referring]
+) -> list[Question]:
+    """Return questions of the expressions with a target that has a box in the ground truth.
+
+    Scenes have the name of the ground truth's; ids are of its instances.
+    """
+    graph, found = truth.fair_graph, {}
+    labels = [normalised_name(node.label) for node in graph.of_kind(NodeKind.OBJECT)]
+    for item in referring:
+        node = graph.by_id.get(item.target) if item.scene == truth.scene else None
+        if node is None or node.box is None or node.id not in truth.seen_instances:
+            continue
+        text = expressions.asked(item.text)
+        corners = (*node.box.minimum.tolist(), *node.box.maximum.tolist())
+        question = make_question(
+            SUITE, scene, text, AnswerType.BOX, corners,
+            key=f'{text}\n{item.key}', nodes=(node.id,), tolerance=expressions.TOLERANCE,
+            provenance={
+                'expression': item.text,
+                'target': str(node.id),
+                'same_class': str(max(1, labels.count(normalised_name(node.label)))),
+            },
+        )  # fmt: skip
+        found[question.id] = question
+    return list(found.values())
+
+
+_UNIQUE: Mapping[int | None, str] = {0: 'unique', 1: 'multiple'}
+_OTHERS: Mapping[int | None, str] = {0: 'not_in_others', 1: 'in_others'}
+_GROUPS = (
+    '', *_UNIQUE.values(), *_OTHERS.values(),
+    *(f'{first}/{second}' for first in _UNIQUE.values() for second in _OTHERS.values()),
+)  # fmt: skip
+
+
+class _Boxed(PublishedRow):
+    scene_id: str
+    object_id: str
+    ann_id: str
+    bbox: tuple[tuple[float, float, float], ...] = Field(min_length=8, max_length=8)
+    unique_multiple: int | None = None
+    others: int | None = None
+    object_name: str = ''
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.scene_id, self.object_id, self.ann_id
+
+    @property
+    def box(self) -> AxisAlignedBox:
+        return AxisAlignedBox.around(np.array(self.bbox))
+
+    @property
+    def groups(self) -> list[str]:
+        """Groups of the published table that a prediction says it is of."""
+        unique, others = _UNIQUE.get(self.unique_multiple), _OTHERS.get(self.others)
+        both = f'{unique}/{others}' if unique and others else None
+        return ['', *(group for group in (unique, others, both) if group)]
+
+
+def _read_boxes(path: Path) -> list[_Boxed]:
+    return validated(list[_Boxed], _read_rows(path), str(path), QuestionError)
+
+
+def _get_one(paths: Sequence[Path]) -> Path:
+    if len(paths) > 1:
+        raise ConfigError('score one file of predictions at a time')
+    return paths[0]
+
+
+def _average_right(_group: Mapping[str, str], part: pd.DataFrame) -> dict[str, float | None]:
+    return {'value': float(part['right'].mean()) if len(part) else None}
+
+
+def scanrefer(truth: Path) -> Published[_Boxed]:
+    """Return how a pred.json of ScanRefer's benchmark is scored against boxes of the same form.
+
+    compat has a row of the published table for each prediction: unknown expressions have
+    an IoU of 0, expressions without a prediction leave the denominators, one that is predicted
+    twice counts twice, and the prediction itself says whether its target is unique. strict counts
+    every expression once, a missing one as wrong, and takes a target as unique where the truth
+    has no other object of its name, where it has names.
+    """
+    known = {item.key: item for item in _read_boxes(truth)}
+    objects = Counter(
+        key[:2] for key in {(x.scene_id, x.object_name, x.object_id) for x in known.values()}
+    )
+
+    def match_rows(said: Sequence[_Boxed], mode: Mode) -> Iterator[tuple[list[str], float]]:
+        """Yield the groups of each row that counts, and the IoU."""
+        if mode is Mode.COMPAT:
+            for item in said:
+                box = None if item.key not in known else known[item.key].box
+                yield item.groups, 0.0 if box is None else compute_published_iou(item.box, box)
+            return
+        given = {item.key: item for item in said}
+        for key, right in known.items():
+            found = given.get(key)
+            groups = [''] if found is None else found.groups
+            if right.object_name:
+                several = objects[right.scene_id, right.object_name] > 1
+                groups = ['', _UNIQUE[several]]
+            yield groups, 0.0 if found is None else found.box.iou(right.box)
+
+    def compare(said: Sequence[_Boxed], mode: Mode) -> Iterator[dict[str, Any]]:
+        for groups, iou in match_rows(said, mode):
+            for metric, threshold in THRESHOLDS.items():
+                yield {'group': groups, 'metric': metric, 'right': iou >= threshold}
+
+    return Published(
+        lambda paths: _read_boxes(_get_one(paths)),
+        compare,
+        groups=('group', 'metric'),
+        key=lambda row: row.key,
+        unit='expressions',
+        orders={'group': _GROUPS, 'metric': tuple(THRESHOLDS)},
+        always={'group': _GROUPS[:3], 'metric': tuple(THRESHOLDS)},
+        sum_up=_average_right,
+    )
+
+
+def _read_choices(paths: Sequence[Path]) -> list[Referring]:
+    path = _get_one(paths)
+    referring = read_expressions(path)
+    if not any(item.same_class for item in referring):
+        raise ConfigError(f'{path} has boxes; give those that are right as --truth')
+    return referring
+
+
+def compare_choices(referring: Sequence[Referring], mode: Mode) -> Iterator[dict[str, Any]]:
+    """Yield whether the chosen object is right, by difficulty; no choice is wrong.
+
+    compat leaves out expressions that do not name the class, as the published code does by
+    default, and reads from the tokens whether they depend on the viewpoint; strict takes all, and
+    reads it from the text, in any case and whatever the tokens are.
+    """
+    compat = mode is Mode.COMPAT
+    for item in referring:
+        if item.by_class or not compat:
+            hard = 'easy' if item.same_class <= EASY_OBJECTS else 'hard'
+            words = item.words if compat else re.findall('[a-z]+', item.text.lower())
+            view = 'view_independent' if VIEW_WORDS.isdisjoint(words) else 'view_dependent'
+            right = item.predicted == item.target
+            yield {'group': ('', hard, view), 'metric': 'accuracy', 'right': right}
+
+
+_DIFFICULTIES = ('', 'easy', 'hard', 'view_dependent', 'view_independent')
+
+REFERIT3D = Published(
+    _read_choices,
+    compare_choices,
+    groups=('group', 'metric'),
+    key=lambda row: row.key,
+    unit='expressions',
+    orders={'group': _DIFFICULTIES},
+    always={'group': _DIFFICULTIES, 'metric': ('accuracy',)},
+    sum_up=_average_right,
+)
+"""Accuracy on files of ReferIt3D with "predicted_id" next to each expression."""
+
 
 AUTO, FEATURES = 'auto', 'features'
 _OWN = (AUTO, RULE, FEATURES)
@@ -73,7 +349,7 @@ def list_difficulties(same_class: int) -> tuple[str, ...]:
     """Return 'unique' (ScanRefer), or 'multiple' and 'easy' or 'hard' (ReferIt3D)."""
     if same_class <= 1:
         return ('unique',)
-    return 'multiple', 'easy' if same_class <= published.EASY_OBJECTS else 'hard'
+    return 'multiple', 'easy' if same_class <= EASY_OBJECTS else 'hard'
 
 
 def _match(question: Question, answer: Answer, graph: SceneGraph) -> Grounded:
@@ -92,7 +368,7 @@ def _match(question: Question, answer: Answer, graph: SceneGraph) -> Grounded:
         ('', *filter(None, groups)),
         count,
         target,
-        find_box(answer, graph),
+        expressions.find_box(answer, graph),
         1 + answer.nodes.index(-right) if ranked else None,
     )
 
@@ -138,7 +414,7 @@ class GroundingOptions(AnswererOptions):
     """
 
     answerer: str = AUTO
-    targets: int = Field(DEFAULT_TARGETS, ge=1)
+    targets: int = Field(expressions.DEFAULT_TARGETS, ge=1)
     expressions: FilePath | None = None
 
     def check(self) -> None:
@@ -160,11 +436,13 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
     options_type = GroundingOptions
     mode = Mode.STRICT
     main_metrics = tuple((Mode.STRICT, metric) for metric in THRESHOLDS)
-    published = published.REFERIT3D
+    published = REFERIT3D
 
     def make_rules(self, embedder: Embedder | None) -> Answerer:
         """Return the answerer that reads the clauses of expressions."""
-        return RankingAnswerer(RULE, partial(rank_by_clauses, embedder=embedder))
+        return expressions.RankingAnswerer(
+            RULE, partial(expressions.rank_by_clauses, embedder=embedder)
+        )
 
     def score(self, given: AskedQuestions) -> Iterator[MetricRecord]:
         """Yield the metrics of the map, over all expressions and by group."""
@@ -190,8 +468,7 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
         """Return the expressions of the file, those that were given, or new ones."""
         truth, scene = context.ground_truth, context.scene_name
         if self._options.expressions is not None:
-            expressions = published.read_expressions(self._options.expressions)
-            return published.expressions_about(truth, scene, expressions)
+            return expressions_about(truth, scene, read_expressions(self._options.expressions))
         return super().list_questions(context) or self._generate(truth, scene, context.seed)
 
     def prepare(self, prepared: PreparedScene) -> list[Question]:
@@ -201,7 +478,9 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
         return self._generate(prepared.ground_truth, prepared.key, prepared.seed)
 
     def _generate(self, truth: GroundTruth, scene: str, seed: int) -> list[Question]:
-        return grounding_questions(truth, scene=scene, seed=seed, targets=self._options.targets)
+        return expressions.grounding_questions(
+            truth, scene=scene, seed=seed, targets=self._options.targets
+        )
 
     def choose_answerer(
         self, context: SuiteContext, rules: Answerer, material: AnsweringMaterial
@@ -211,126 +490,24 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
         if named == AUTO:
             own = context.semantic_map.graph.of_kind(NodeKind.OBJECT)
             by_text = not any(node.label for node in own) and encoder is not None
-            named = FEATURES if by_text and find_text_space(context.semantic_map) else RULE
+            named = (
+                FEATURES if by_text and expressions.find_featured(context.semantic_map) else RULE
+            )
         if named == RULE:
             return rules
         if named != FEATURES:
-            return Located(super().choose_answerer(context, rules, material))
+            return expressions.Located(super().choose_answerer(context, rules, material))
         if encoder is None:
             raise ConfigError(
                 'suite "grounding": answerer "features" needs text features; name a file '
                 'under "text_features" of the configuration, or choose "rule"'
             )
-        return RankingAnswerer(FEATURES, partial(rank_by_features, encoder=encoder))
+        return expressions.RankingAnswerer(
+            FEATURES, partial(expressions.rank_by_features, encoder=encoder)
+        )
 
 
 def _match_all(given: AskedQuestions) -> list[Grounded]:
     graph = given.asked.semantic_map.graph
     answers = {answer.question_id: answer for answer in given.answers}
     return [_match(item, answers[item.id], graph) for item in given.questions]
-
-
-class RankingAnswerer(OneByOne):
-    """Answers with the box of the best object; all ranked ones are the nodes of the answer.
-
-    `rank_map` returns the function that ranks the objects of a map.
-    """
-
-    def __init__(self, name: str, rank_map: Callable[[SemanticMap], Ranking]) -> None:
-        self.name = name
-        self._rank_map = rank_map
-
-    def answering(self, semantic_map: SemanticMap) -> Callable[[Inquiry], Answer]:
-        """Return the answerer with the objects that an expression may mean."""
-        rank = self._rank_map(semantic_map)
-
-        def answer_inquiry(item: Inquiry) -> Answer:
-            quoted = re.search('"(.+)"', item.text)
-            found = rank(quoted[1] if quoted else item.text)
-            note = '' if found else 'the map has nothing of this kind'
-            if found is None:
-                note = 'the wording is not one that the rules know'
-            ids = tuple(node.id for node in found or ())
-            return locate(Answer(item.id, None, self.name, ids, note), semantic_map.graph)
-
-        return answer_inquiry
-
-
-def rank_by_clauses(semantic_map: SemanticMap, *, embedder: Embedder | None = None) -> Ranking:
-    """Return what counts which clauses of an expression hold for each object of the kind."""
-    reader = GraphReader.of_map(semantic_map, embedder)
-
-    def rank(text: str) -> Sequence[SceneNode] | None:
-        expression = read_expression(text)
-        return None if expression is None else expression.rank_objects(reader)
-
-    return rank
-
-
-def rank_by_features(semantic_map: SemanticMap, *, encoder: TextEncoder) -> Ranking:
-    """Return what ranks objects by the cosine of their features with that of an expression."""
-    space = find_text_space(semantic_map)
-    nodes = [] if space is None else _select_with_features(semantic_map.graph, space)
-
-    def rank(text: str) -> Sequence[SceneNode]:
-        if space is None:
-            return ()
-        rows: NDArray[np.float32] = space.vectors[[node.feature_row or 0 for node in nodes]]
-        alike = cosine_similarity(rows, encoder(space, [text]))[:, 0]
-        return [nodes[i] for i in np.argsort(-alike, kind='stable').tolist()]
-
-    return rank
-
-
-def find_text_space(semantic_map: SemanticMap) -> FeatureSpace | None:
-    """Return the feature space with rows for objects and a text encoder."""
-    for space in semantic_map.feature_spaces.values():
-        if space.text_comparable and _select_with_features(semantic_map.graph, space):
-            return space
-    return None
-
-
-def _select_with_features(graph: SceneGraph, space: FeatureSpace) -> list[SceneNode]:
-    return [
-        node
-        for node in graph.of_kind(NodeKind.OBJECT)
-        if node.feature_row is not None and node.feature_space == space.name
-    ]
-
-
-def find_box(answer: Answer, graph: SceneGraph) -> AxisAlignedBox | None:
-    """Return the box that an answer gives, else the one of the first of its nodes with a box."""
-    given = [] if answer.value is None else numbers_of(answer.value)
-    if len(given) == 6:
-        try:
-            return AxisAlignedBox(*np.array(given).reshape(2, 3))
-        except ValueError:
-            return None
-    nodes = (graph.by_id.get(key) for key in answer.nodes)
-    return next((node.box for node in nodes if node is not None and node.box is not None), None)
-
-
-def locate(answer: Answer, graph: SceneGraph) -> Answer:
-    """Return an answer with the corners of its box as value, if it has one."""
-    box = find_box(answer, graph)
-    if box is None:
-        return answer
-    return replace(answer, value=(*box.minimum.tolist(), *box.maximum.tolist()))
-
-
-class Located:
-    """An answerer that may name a node instead of giving a box. Implements `Answerer`."""
-
-    def __init__(self, answerer: Answerer) -> None:
-        self._answerer = answerer
-        self.name = answerer.name
-
-    def answer(
-        self,
-        semantic_map: SemanticMap,
-        inquiries: Sequence[Inquiry],
-        progress: Progress = silent,
-    ) -> list[Answer]:
-        """Return the answers with boxes."""
-        answers = self._answerer.answer(semantic_map, inquiries, progress)
-        return [locate(answer, semantic_map.graph) for answer in answers]

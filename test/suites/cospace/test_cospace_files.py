@@ -9,41 +9,41 @@ from typer.testing import CliRunner
 from osmabench_ros.cli.score import app
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.metrics.record import Mode
-from osmabench_ros.suites.cospace import published
+from osmabench_ros.suites.cospace import suite
 
 COMPASS = ('north', 'east', 'south', 'west')
 
 
 @pytest.mark.parametrize(('task', 'said', 'answer', 'read', 'strict'), [
-    (published.Task.DIRECTION, 'B. east', 'B', 'B', 'B'),
-    (published.Task.DIRECTION, 'B', 'B', 'B', 'B'),
-    (published.Task.DIRECTION, 'Answer: B', 'B', 'B', 'B'),
+    (suite.Task.DIRECTION, 'B. east', 'B', 'B', 'B'),
+    (suite.Task.DIRECTION, 'B', 'B', 'B', 'B'),
+    (suite.Task.DIRECTION, 'Answer: B', 'B', 'B', 'B'),
     # The right letter with a dot counts, but not beside another; then the whole text is read.
-    (published.Task.DIRECTION, 'Not A. but B.', 'B', 'Not A. but B.', None),
+    (suite.Task.DIRECTION, 'Not A. but B.', 'B', 'Not A. but B.', None),
     # Without it the last capital letter counts, that of any word, or of a wrong option.
-    (published.Task.DIRECTION, 'It is B, I think', 'B', 'I', None),
-    (published.Task.DIRECTION, 'The answer is D. Because of C', 'A', 'C', 'D'),
-    (published.Task.DIRECTION, 'east', 'B', 'E', 'B'),
+    (suite.Task.DIRECTION, 'It is B, I think', 'B', 'I', None),
+    (suite.Task.DIRECTION, 'The answer is D. Because of C', 'A', 'C', 'D'),
+    (suite.Task.DIRECTION, 'east', 'B', 'E', 'B'),
     # What is read depends on what is right: 'one' is in 'none' where 1 is, and elsewhere nothing.
-    (published.Task.COUNT, 'There are none', '1', '1', None),
-    (published.Task.COUNT, 'There are none', '2', '-1', None),
-    (published.Task.COUNT, 'There are two chairs', '2', '2', '2'),
-    (published.Task.COUNT, 'I see 3 of them', '2', '3', '3'),
-    (published.Task.COUNT, 'Twelve', '12', '-1', '12'),
-    (published.Task.DIFFERENCE, 'The 4 others fit, image 2 does not', '2', '4', None),
-    (published.Task.PLACE, "{'Answer1': 'B', 'Answer2': 'D'}", 'B', 'B', 'B'),
-    (published.Task.DECISION, "{'Answer1': 'B', 'Answer2': 'D'}", 'D', 'D', 'D'),
-    (published.Task.DECISION, 'Answer1: B\nAnswer2: D', 'D', 'E', 'D'),
-    (published.Task.PLACE, '{"Answer1": "", "Answer2": "D"}', 'B', 'E', None),
-    (published.Task.PLACE, 'B and D', 'B', 'E', None),
+    (suite.Task.COUNT, 'There are none', '1', '1', None),
+    (suite.Task.COUNT, 'There are none', '2', '-1', None),
+    (suite.Task.COUNT, 'There are two chairs', '2', '2', '2'),
+    (suite.Task.COUNT, 'I see 3 of them', '2', '3', '3'),
+    (suite.Task.COUNT, 'Twelve', '12', '-1', '12'),
+    (suite.Task.DIFFERENCE, 'The 4 others fit, image 2 does not', '2', '4', None),
+    (suite.Task.PLACE, "{'Answer1': 'B', 'Answer2': 'D'}", 'B', 'B', 'B'),
+    (suite.Task.DECISION, "{'Answer1': 'B', 'Answer2': 'D'}", 'D', 'D', 'D'),
+    (suite.Task.DECISION, 'Answer1: B\nAnswer2: D', 'D', 'E', 'D'),
+    (suite.Task.PLACE, '{"Answer1": "", "Answer2": "D"}', 'B', 'E', None),
+    (suite.Task.PLACE, 'B and D', 'B', 'E', None),
 ])  # fmt: skip
 def test_replies_are_read_as_published_and_without_what_is_right(task, said, answer, read, strict):
-    options = () if task in (published.Task.COUNT, published.Task.DIFFERENCE) else COMPASS
-    item = published.Saved(task, published.Order.CLOCKWISE, 0, options, answer, said)
-    assert published.as_published(task, said, answer) == read
-    assert published.strictly(item) == strict
-    assert published.is_right(item, Mode.COMPAT) is (read == answer)
-    assert published.is_right(item, Mode.STRICT) is (strict == answer)
+    options = () if task in (suite.Task.COUNT, suite.Task.DIFFERENCE) else COMPASS
+    item = suite.Saved(task, suite.Order.CLOCKWISE, 0, options, answer, said)
+    assert suite.as_published(task, said, answer) == read
+    assert suite.strictly(item) == strict
+    assert suite.is_right(item, Mode.COMPAT) is (read == answer)
+    assert suite.is_right(item, Mode.STRICT) is (strict == answer)
 
 
 def test_figures_by_task_and_order_with_baselines(tmp_path):
@@ -57,7 +57,7 @@ def test_figures_by_task_and_order_with_baselines(tmp_path):
     }))  # fmt: skip
     file = tmp_path / 'pred.jsonl'
     file.write_text('\n'.join(rows))
-    found = published.PUBLISHED.score_files([file])
+    found = suite.PUBLISHED.score_files([file])
     scores = {(row['mode'], row['task'], row['order']): row for row in found}
     for mode in ('compat', 'strict'):
         assert scores[mode, 'DIR-Rec', 'clockwise']['accuracy'] == pytest.approx(2 / 3)
@@ -79,7 +79,7 @@ def test_annotations_alone_give_the_baselines(tmp_path):
     letters = 'A' * 83 + 'B' * 78 + 'C' * 55 + 'D' * 34
     file = tmp_path / 'direction.jsonl'
     file.write_text('\n'.join(line('direction', i, x) for i, x in enumerate(letters)))
-    score = published.PUBLISHED.score_files([file])[0]
+    score = suite.PUBLISHED.score_files([file])[0]
     assert (score['answered'], score['accuracy']) == (0, None)
     assert score['majority'] == pytest.approx(0.332)
 
@@ -97,4 +97,4 @@ def test_a_fault_is_named_with_file_and_line(tmp_path, text, message):
     file = tmp_path / 'x.jsonl'
     file.write_text(text)
     with pytest.raises(QuestionError, match=message):
-        published.PUBLISHED.score_files([file])
+        suite.PUBLISHED.score_files([file])

@@ -26,8 +26,10 @@ from osmabench_ros.suites.cospace.answering import (
     COMPASS,
     HFOV_RAD,
     Asked,
+    Order,
     Place,
     RuleOfViews,
+    Task,
     Way,
     is_seen,
     list_views,
@@ -35,7 +37,6 @@ from osmabench_ros.suites.cospace.answering import (
     read,
 )
 from osmabench_ros.suites.cospace.generation import panorama_questions, whole_surface
-from osmabench_ros.suites.cospace.published import Order, Task
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.questions import AnswerType, Inquiry

@@ -16,17 +16,15 @@ from osmabench_ros.suites.grounding.expressions import (
     Clause,
     Expression,
     Length,
+    RankingAnswerer,
     asked,
     grounding_questions,
+    locate,
     off_between_m,
+    rank_by_clauses,
     read_expression,
 )
-from osmabench_ros.suites.grounding.suite import (
-    RankingAnswerer,
-    list_difficulties,
-    locate,
-    rank_by_clauses,
-)
+from osmabench_ros.suites.grounding.suite import list_difficulties
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.questions import Answer, AnswerType, Inquiry

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from osmabench_ros.cli.score import app
 from osmabench_ros.errors import QuestionError
-from osmabench_ros.suites.grounding.published import (
+from osmabench_ros.suites.grounding.suite import (
     REFERIT3D,
     expressions_about,
     read_expressions,
