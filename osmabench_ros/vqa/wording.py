@@ -1,7 +1,7 @@
 """How questions are worded, and how that wording is read back."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from osmabench_ros.vqa import english
@@ -10,6 +10,7 @@ from osmabench_ros.vqa.knowledge import AFFORDANCES, COMPARATIVES
 
 RELATIONS = ('attached to', 'next to', 'near', 'under', 'in', 'on')
 _SHADED = f'(?:(?:{"|".join(english.SHADES)}) )?(?:{"|".join(english.COLORS)})'
+_SIDES = 'front|left|back|right'
 _LISTS = {
     'relation': '|'.join(RELATIONS),
     'color': _SHADED,
@@ -17,14 +18,17 @@ _LISTS = {
     'more': '|'.join(COMPARATIVES),
     'done': '|'.join(AFFORDANCES),
     'number': r'\d+(?:\.\d+)?',
+    'side': _SIDES,
+    'facing': f'the .+? at the (?:{_SIDES})',
 }
 _SLOT = re.compile(r'\{(?:(\d):)?(\w+)\}')
-_ARTICLES = {'a': r'(?:a|an) ', 'the': 'the ', 's': '', 'bare': ''}
+_ARTICLES = {'a': r'(?:a|an) ', 'the': 'the ', 's': '', 'bare': '', 'name': ''}
 _FORMS: Mapping[str, Callable[[str], str]] = {
     'a': english.indefinite,
     'the': english.definite,
     's': english.plural,
     'bare': english.bare,
+    'name': str,
 }
 _NOUN = r'[^?,:.]+?'
 
@@ -32,24 +36,28 @@ _NOUN = r'[^?,:.]+?'
 def worded(query: Query, choice: int) -> str:
     """Return a query as a question; `choice` picks one of the wordings, modulo their number."""
     wordings = query.kind.wordings
+    words = dict.fromkeys(_LISTS, query.word) | {'number': f'{query.number or 0.0:g}'}
+    return fill_wording(wordings[choice % len(wordings)], query.phrases, words)
+
+
+def fill_wording(wording: str, nouns: Sequence[str], words: Mapping[str, str]) -> str:
+    """Return a wording with its slots filled: nouns by number, words by name."""
 
     def fill(slot: re.Match[str]) -> str:
         position, form = slot.groups()
-        if position is None:
-            return f'{query.number:g}' if form == 'number' else query.word
-        noun = query.phrases[int(position)]
-        return _FORMS[form](noun)
+        return words[form] if position is None else _FORMS[form](nouns[int(position)])
 
-    return _SLOT.sub(fill, wordings[choice % len(wordings)])
+    return _SLOT.sub(fill, wording)
 
 
-def _compile_wording(wording: str) -> re.Pattern[str]:
+def compile_wording(wording: str) -> re.Pattern[str]:
+    """Return a pattern of what `fill_wording` makes of a wording, for `read_match`."""
     parts, end = [], 0
     for slot in _SLOT.finditer(wording):
         parts.append(re.escape(wording[end : slot.start()]))
         position, form = slot.groups()
         if position is None:
-            parts.append(f'(?P<{"number" if form == "number" else "word"}>{_LISTS[form]})')
+            parts.append(f'(?P<{form}>{_LISTS[form]})')
         else:
             many = '_s' if form == 's' else ''
             parts.append(f'{_ARTICLES[form]}(?P<n{position}{many}>{_NOUN})')
@@ -58,12 +66,25 @@ def _compile_wording(wording: str) -> re.Pattern[str]:
     return re.compile(''.join(parts), re.IGNORECASE)
 
 
+def read_match(match: re.Match[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the nouns and words that fill the slots of a text, in lower case."""
+    nouns: dict[str, str] = {}
+    words: dict[str, str] = {}
+    for name, value in match.groupdict().items():
+        if name in _LISTS:
+            words[name] = value.lower()
+        else:
+            form = english.singular if name.endswith('_s') else english.without_article
+            nouns[name] = form(value).lower()
+    return tuple(nouns[key] for key in sorted(nouns)), words
+
+
 @lru_cache(maxsize=1)
 def _compile(kinds: tuple[Kind, ...]) -> tuple[tuple[str, Kind, re.Pattern[str]], ...]:
     """Wordings with the longest literal text first, so that the most specific one wins."""
     entries = [(wording, kind) for kind in kinds for wording in kind.wordings]
     entries.sort(key=lambda entry: (-len(_SLOT.sub('', entry[0])), entry[0]))
-    return tuple((_SLOT.split(w)[0].lower(), kind, _compile_wording(w)) for w, kind in entries)
+    return tuple((_SLOT.split(w)[0].lower(), kind, compile_wording(w)) for w, kind in entries)
 
 
 def parsed(text: str) -> Query | None:
@@ -71,24 +92,12 @@ def parsed(text: str) -> Query | None:
     text = ' '.join(text.split())
     lowered = text.lower()
     for start, kind, pattern in _compile(tuple(KINDS.values())):
-        if not lowered.startswith(start):
-            continue
-        match = pattern.fullmatch(text)
+        match = pattern.fullmatch(text) if lowered.startswith(start) else None
         if match is not None:
-            return _query(kind, match.groupdict())
+            nouns, words = read_match(match)
+            number = float(words.pop('number')) if 'number' in words else None
+            return Query(kind, nouns, ''.join(words.values()), number)
     return None
-
-
-def _query(kind: Kind, groups: Mapping[str, str]) -> Query:
-    phrases = {}
-    for name, value in groups.items():
-        if name.startswith('n') and name != 'number':
-            many = name.endswith('_s')
-            noun = english.singular(value) if many else english.without_article(value)
-            phrases[name[1]] = noun.lower()
-    number = float(groups['number']) if 'number' in groups else None
-    nouns = tuple(phrases[key] for key in sorted(phrases))
-    return Query(kind, nouns, groups.get('word', '').lower(), number)
 
 
 def evidence_of(query: Query) -> str:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.scenes.apartment.generate import APARTMENT_LABELS
+from osmabench_ros.suites.hypo3d.frame import DIRECTION, Side, say_anchors
 from osmabench_ros.vqa.english import COLORS, MATERIALS, indefinite, plural, singular
 from osmabench_ros.vqa.kinds import KINDS, Query, QueryKind
 from osmabench_ros.vqa.knowledge import AFFORDANCES, COMPARATIVES, knowledge
@@ -23,6 +24,10 @@ NOUNS = st.builds(
 )
 WORDS = {'relation': RELATIONS, 'color': COLORS, 'material': tuple(MATERIALS)}
 WORDS |= {'more': COMPARATIVES, 'done': AFFORDANCES}
+WORDS['facing'] = [
+    say_anchors({Side.FRONT: 'red armchair', Side.LEFT: 'blinds'}),
+    say_anchors({Side.BACK: 'bed'}),
+]
 
 
 @pytest.mark.parametrize('kind', list(KINDS.values()))
@@ -37,6 +42,11 @@ def test_every_wording_reads_back_as_its_meaning(kind, data):
     query = Query(kind, phrases, word, number)
     for choice in range(len(kind.wordings)):
         assert parsed(worded(query, choice)) == query
+
+
+def test_a_kind_of_another_package_is_understood():
+    query = Query(DIRECTION, ('bed', 'sofa'), WORDS['facing'][0])
+    assert parsed(worded(query, 0)) == query
 
 
 def test_a_kind_of_another_package_does_not_take_the_name_of_a_bundled_one():

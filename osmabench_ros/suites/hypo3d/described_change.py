@@ -1,31 +1,28 @@
 """Changes as sentences describe them, and answers from a scene graph that they change by rule."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cache
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.relations import derive_relations
-from osmabench_ros.semantics.scene_graph import RelationType, SceneGraph, SceneNode
-from osmabench_ros.suites.hypo3d.frame import Named, Side, frame_of, orientation, sides_of
+from osmabench_ros.semantics.scene_graph import RelationType, SceneEdge, SceneGraph, SceneNode
+from osmabench_ros.suites.hypo3d.frame import Named, Side, frame_of, read_anchors, say_anchors
+from osmabench_ros.vqa import wording
+from osmabench_ros.vqa.answering.answerer import OneByOne
 from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
-from osmabench_ros.vqa.english import definite, indefinite, without_article
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import Answer, Inquiry
 
-_ASKED = re.compile(
-    r'With (?P<facing>.+? at the (?:front|left|back|right)), in which direction is '
-    r'(?P<thing>the .+) as seen from (?P<origin>the .+)\?'
-)
-_HELD = frozenset({RelationType.ON.value, RelationType.IN.value, RelationType.ATTACHED_TO.value})
+HELD = frozenset({RelationType.ON.value, RelationType.IN.value, RelationType.ATTACHED_TO.value})
+"""Relations of an object to another that takes it along."""
 
 
 class ChangeType(str, Enum):
@@ -59,76 +56,47 @@ class DescribedChange:
     @property
     def sentence(self) -> str:
         """The change as a sentence, which `read_change` reads back."""
-        facing = orientation(self.anchors, definite)
-        thing = definite(self.thing)
-        way = f'{self.distance_m:g} m'
-        text = {
-            ChangeType.MOVEMENT: f'{facing}{thing} has been moved {way} to the {self.side.value}.',
-            ChangeType.REMOVAL: f'{thing} has been removed.',
-            ChangeType.ATTRIBUTE: f'{thing} has been painted {self.color}.',
-            ChangeType.ADDITION: (
-                f'{facing}{indefinite(self.thing)} like the one that is there has been added, '
-                f'{way} to the {self.side.value} of {definite(self.other)}.'
-            ),
-            ChangeType.REPLACEMENT: (
-                f'{thing} has been replaced by another {self.other} like the one that is there.'
-            ),
-        }[self.type]
+        words = {
+            'facing': say_anchors(self.anchors),
+            'number': f'{self.distance_m:g}',
+            'side': self.side.value,
+            'color': self.color,
+        }
+        text = wording.fill_wording(_WORDINGS[self.type], (self.thing, self.other), words)
         return text[0].upper() + text[1:]
 
 
-_FACING = r'(?:with (?P<facing>.+? at the (?:front|left|back|right)), )?'
-_SIDE = r'(?P<side>front|left|back|right)'
-_WAY = r'(?P<distance>\d+(?:\.\d+)?) m to the ' + _SIDE
-_READ: tuple[tuple[ChangeType, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern, re.IGNORECASE))
-    for kind, pattern in (
-        (ChangeType.MOVEMENT, rf'{_FACING}(?P<thing>the .+) has been moved {_WAY}\.'),
-        (ChangeType.REMOVAL, r'(?P<thing>the .+) has been removed\.'),
-        (ChangeType.ATTRIBUTE, r'(?P<thing>the .+) has been painted (?P<color>.+)\.'),
-        (
-            ChangeType.ADDITION,
-            rf'{_FACING}(?P<thing>an? .+) like the one that is there has been added, '
-            rf'{_WAY} of (?P<other>the .+)\.',
-        ),
-        (
-            ChangeType.REPLACEMENT,
-            r'(?P<thing>the .+) has been replaced by another (?P<other>.+) '
-            r'like the one that is there\.',
-        ),
-    )
-)
-_ANCHOR = re.compile(r'(the .+?) at the (front|left|back|right)(?: and |$)', re.IGNORECASE)
-
-
-def read_anchors(facing: str) -> dict[Side, str]:
-    """Return the anchors of 'the bed at the front and the desk at the left'."""
-    pairs = _ANCHOR.findall(facing)
-    return sides_of((without_article(name), side.lower()) for name, side in pairs)
+_WORDINGS = {
+    ChangeType.MOVEMENT: 'With {facing}, {0:the} has been moved {number} m to the {side}.',
+    ChangeType.REMOVAL: '{0:the} has been removed.',
+    ChangeType.ATTRIBUTE: '{0:the} has been painted {color}.',
+    ChangeType.ADDITION: (
+        'With {facing}, {0:a} like the one that is there has been added, {number} m to the {side} '
+        'of {1:the}.'
+    ),
+    ChangeType.REPLACEMENT: (
+        '{0:the} has been replaced by another {1:name} like the one that is there.'
+    ),
+}
+_READ = {kind: wording.compile_wording(text) for kind, text in _WORDINGS.items()}
 
 
 def read_change(sentence: str) -> DescribedChange | None:
     """Return the change that a sentence describes, None if it is worded otherwise."""
-    for kind, pattern in _READ:
+    for kind, pattern in _READ.items():
         match = pattern.fullmatch(sentence.strip())
-        if match is None:
-            continue
-        said = match.groupdict()
-        return DescribedChange(
-            kind,
-            without_article(_lower(said['thing'])),
-            without_article(said.get('other') or ''),
-            Side((said.get('side') or 'front').lower()),
-            float(said.get('distance') or 0.0),
-            said.get('color') or '',
-            read_anchors(_lower(said.get('facing') or '')),
-        )
+        if match is not None:
+            nouns, words = wording.read_match(match)
+            return DescribedChange(
+                kind,
+                nouns[0],
+                ''.join(nouns[1:]),
+                Side(words.get('side', Side.FRONT)),
+                float(words.get('number', 0.0)),
+                words.get('color', ''),
+                read_anchors(words.get('facing', '')),
+            )
     return None
-
-
-def _lower(text: str) -> str:
-    """Return a text that may have begun a sentence."""
-    return text[:1].lower() + text[1:]
 
 
 def apply_to_graph(
@@ -140,7 +108,9 @@ def apply_to_graph(
     at the same level; relations of changed objects are derived from boxes. `named` finds objects
     in the graph, and `new_id` is for a new one, by default the next free one.
     """
-    thing = named(change.thing)
+    thing, other = named(change.thing), named(change.other)
+    frame = frame_of(graph, change.anchors, named)
+    shift = None if frame is None else frame.axis(change.side) * change.distance_m
     if thing is None or thing.box is None:
         return None
     if change.type is ChangeType.ATTRIBUTE:
@@ -149,27 +119,22 @@ def apply_to_graph(
     if change.type is ChangeType.REMOVAL:
         return _remove_node(graph, thing.id)
     if change.type is ChangeType.MOVEMENT:
-        frame = frame_of(graph, change.anchors, named)
-        if frame is None:
+        if shift is None:
             return None
-        shift = frame.axis(change.side) * change.distance_m
-        moved = {
-            key: _shift_node(graph.by_id[key], shift) for key in _find_carried(graph, thing.id)
-        }
-        return _replace_nodes(graph, moved, moved)
+        carried = _find_carried(graph, thing.id)
+        return _replace_nodes(
+            graph, {key: _shift_node(graph.by_id[key], shift) for key in carried}, carried
+        )
     key = 1 + max(node.id for node in graph.nodes) if new_id is None else new_id
-    other = named(change.other)
     if other is None or other.box is None:
         return None
     if change.type is ChangeType.REPLACEMENT:
         foot = np.array([*thing.box.center[:2], thing.box.minimum[2]])
         new = _place_on(replace(other, id=key, parent=thing.parent), other.box, foot)
         return _replace_nodes(_remove_node(graph, thing.id), {key: new}, (key,))
-    frame = frame_of(graph, change.anchors, named)
-    if frame is None:
+    if shift is None:
         return None
-    center = other.box.center + frame.axis(change.side) * change.distance_m
-    foot = np.array([*center[:2], thing.box.minimum[2]])
+    foot = np.array([*(other.box.center + shift)[:2], thing.box.minimum[2]])
     new = _place_on(replace(thing, id=key, parent=other.parent), thing.box, foot)
     return _replace_nodes(graph, {key: new}, (key,))
 
@@ -197,7 +162,7 @@ def _find_carried(graph: SceneGraph, key: int) -> frozenset[int]:
     while more := {
         edge.source
         for edge in graph.edges
-        if edge.type in _HELD and edge.target in found and edge.source not in found
+        if edge.type in HELD and edge.target in found and edge.source not in found
     }:
         found |= more
     return frozenset(found)
@@ -228,69 +193,48 @@ def _remove_node(graph: SceneGraph, key: int) -> SceneGraph:
 
 
 def _replace_nodes(
-    graph: SceneGraph,
-    changed: Mapping[int, SceneNode],
-    moved: Mapping[int, object] | tuple[int, ...],
+    graph: SceneGraph, changed: Mapping[int, SceneNode], moved: Collection[int]
 ) -> SceneGraph:
-    """Return a graph with nodes changed or new, and new relations of those that moved."""
+    """Return a graph with nodes changed or new, and new relations of those that moved.
+
+    Objects that move together keep their own relations.
+    """
     rest = dict(changed)
     nodes = [rest.pop(node.id, node) for node in graph.nodes] + list(rest.values())
     if not moved:
         return replace(graph, nodes=tuple(nodes))
-    ids = frozenset(moved)
 
-    def is_new(source: int, target: int) -> bool:
-        """Whether a relation is new: objects that move together keep their own relations."""
-        return (source in ids) != (target in ids)
+    def is_new(edge: SceneEdge) -> bool:
+        return (edge.source in moved) != (edge.target in moved)
 
-    kept = [edge for edge in graph.edges if not is_new(edge.source, edge.target)]
-    new = [edge for edge in derive_relations(nodes) if is_new(edge.source, edge.target)]
+    kept = [edge for edge in graph.edges if not is_new(edge)]
+    new = [edge for edge in derive_relations(nodes) if is_new(edge)]
     return replace(graph, nodes=tuple(nodes), edges=(*kept, *new))
 
 
-def direction_question(thing: str, origin: str, anchors: Mapping[Side, str]) -> str:
-    """Return the question where an object is from another, which `RuleOfChanges` reads."""
-    facing = orientation(anchors, definite)
-    asked = f'in which direction is {definite(thing)} as seen from {definite(origin)}?'
-    return f'{facing}{asked}'
-
-
-def direction_in(reader: GraphReader, thing: str, origin: str, anchors: Mapping[Side, str]) -> str:
-    """Return the direction of an object from another in the frame of anchors, '' for none."""
-    found = [reader.named(name) for name in (thing, origin)]
-    first, second = (None if node is None else node.box for node in found)
-    frame = frame_of(reader.graph, anchors, reader.named)
-    if frame is None or first is None or second is None:
-        return ''
-    return frame.direction(first, second)
-
-
-class RuleOfChanges:
+class RuleOfChanges(OneByOne):
     """Applies the change that a question describes to the recorded graph, and answers from that.
 
-    Implements `Answerer`. A change of an object that the map lacks leaves it as it is.
+    A change of an object that the map lacks leaves it as it is.
     """
-
-    name = 'rule'
 
     def __init__(self, embedder: Embedder | None = None) -> None:
         self._embedder = embedder
 
-    def answer(
-        self,
-        semantic_map: SemanticMap,
-        inquiries: Sequence[Inquiry],
-        progress: Progress = silent,
-    ) -> list[Answer]:
-        """Return one answer for each inquiry, value None where map or rules give none."""
-        found: dict[str, Answer] = {}
-        changes = dict.fromkeys(item.context_change for item in inquiries)
-        for number, change in enumerate(changes):
-            progress('', number / len(changes))
-            asked = [item for item in inquiries if item.context_change == change]
-            changed, note = self._change_map(semantic_map, change)
-            found |= self._answer_changed(changed, asked, note)
-        return [found[item.id] for item in inquiries]
+    def answering(self, semantic_map: SemanticMap) -> Callable[[Inquiry], Answer]:
+        """Return what answers each question; the map after each change is kept."""
+
+        @cache
+        def apply(sentence: str) -> tuple[Callable[[Inquiry], Answer], str]:
+            changed, note = self._change_map(semantic_map, sentence)
+            return RuleAnswerer(self._embedder).answering(changed), note
+
+        def answer(item: Inquiry) -> Answer:
+            answering, note = apply(item.context_change)
+            found = answering(item)
+            return replace(found, note=note or found.note)
+
+        return answer
 
     def _change_map(self, semantic_map: SemanticMap, sentence: str) -> tuple[SemanticMap, str]:
         if not sentence:
@@ -303,23 +247,3 @@ class RuleOfChanges:
         if graph is None:
             return semantic_map, 'the map lacks a thing that the change names'
         return replace(semantic_map, graph=graph), ''
-
-    def _answer_changed(
-        self, semantic_map: SemanticMap, asked: Sequence[Inquiry], note: str
-    ) -> dict[str, Answer]:
-        rules = RuleAnswerer(self._embedder)
-        reader: GraphReader | None = None
-        others, found = [], {}
-        for item in asked:
-            match = _ASKED.fullmatch(item.text)
-            if match is None:
-                others.append(item)
-                continue
-            reader = reader or GraphReader.of_map(semantic_map, self._embedder)
-            thing, origin = (without_article(match[name]) for name in ('thing', 'origin'))
-            value = direction_in(reader, thing, origin, read_anchors(match['facing']))
-            reason = '' if value else 'the map gives no clear direction'
-            found[item.id] = Answer(item.id, value or None, self.name, note=note or reason)
-        for answer in rules.answer(semantic_map, others) if others else ():
-            found[answer.question_id] = replace(answer, note=note or answer.note)
-        return found

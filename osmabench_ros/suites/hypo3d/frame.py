@@ -1,7 +1,8 @@
 """The world frame of Hypo3D: front, back, left and right of a scene, by objects at its sides."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -10,6 +11,10 @@ from numpy.typing import NDArray
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
+from osmabench_ros.vqa.answering.execution import GraphAnswer, GraphReader, SilentError
+from osmabench_ros.vqa.english import definite, without_article
+from osmabench_ros.vqa.kinds import Kind, Query
+from osmabench_ros.vqa.questions import AnswerType, Category
 
 DEAD_BAND_RAD = math.radians(8.0)
 """This close to the border between two of eight directions there is no direction."""
@@ -119,12 +124,29 @@ def frame_of(graph: SceneGraph, anchors: Mapping[Side, str], named: Named) -> Wo
     return max((WorldFrame(turn * math.pi / 2) for turn in range(4)), key=fit)
 
 
-def orientation(anchors: Mapping[Side, str], definite: Callable[[str], str]) -> str:
-    """Return the anchors as the start of a sentence, e.g. 'With the bed at the front, '."""
-    placed = [f'{definite(name)} at the {side.value}' for side, name in anchors.items()]
-    return f'With {" and ".join(placed)}, ' if placed else ''
+_ANCHOR = re.compile(r'(the .+?) at the (front|left|back|right)(?: and |$)')
 
 
-def sides_of(pairs: Iterable[tuple[str, str]]) -> dict[Side, str]:
-    """Return anchors from pairs of a name and a side."""
-    return {Side(side): name for name, side in pairs}
+def say_anchors(anchors: Mapping[Side, str]) -> str:
+    """Return anchors in words, e.g. 'the bed at the front and the desk at the left'."""
+    return ' and '.join(f'{definite(name)} at the {side.value}' for side, name in anchors.items())
+
+
+def read_anchors(facing: str) -> dict[Side, str]:
+    """Return the anchors that `say_anchors` says."""
+    return {Side(side): without_article(name) for name, side in _ANCHOR.findall(facing)}
+
+
+def _find_direction(g: GraphReader, query: Query) -> GraphAnswer:
+    thing, origin = (node.box if node else None for node in map(g.named, query.phrases))
+    frame = frame_of(g.graph, read_anchors(query.word), g.named)
+    found = frame.direction(thing, origin) if frame and thing and origin else ''
+    if not found:
+        raise SilentError('the map gives no clear direction')
+    return GraphAnswer(found)
+
+
+DIRECTION = Kind('direction', Category.RELATIONS_SPATIAL, AnswerType.TEXT, _find_direction)(
+    'With {facing}, in which direction is {0:the} as seen from {1:the}?'
+)
+"""Where an object is as seen from another, in the frame of the anchors in the word."""

@@ -1,43 +1,60 @@
-"""Asks about a scene after changes of it, with answers of the changed scene."""
+"""Chooses changes of a scene, and asks about it after them, with answers of the changed scene."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cache
-from itertools import pairwise
+from functools import cache, partial
+from itertools import islice, pairwise
+from operator import itemgetter
 
 import numpy as np
 
-from osmabench_ros.scenes.changes import Change
+from osmabench_ros.errors import SceneError
+from osmabench_ros.scenes import changes
+from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.semantics.relations import LIMITS
-from osmabench_ros.semantics.scene_graph import RelationType, SceneGraph, SceneNode
+from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.suites.hypo3d import described_change
-from osmabench_ros.suites.hypo3d.hypotheses import (
-    DEFAULT_CHANGES,
-    Hypothesis,
-    anchors_of,
-    chosen_hypotheses,
-    whole_view,
+from osmabench_ros.suites.hypo3d.described_change import (
+    HELD,
+    ChangeType,
+    DescribedChange,
+    apply_to_graph,
+    find_touched_nodes,
+)
+from osmabench_ros.suites.hypo3d.frame import (
+    DIRECTION,
+    Side,
+    chosen_anchors,
+    frame_of,
+    say_anchors,
 )
 from osmabench_ros.vqa.answering.execution import GraphReader
+from osmabench_ros.vqa.english import BASIC_COLORS, confusable
 from osmabench_ros.vqa.evaluation import UNSEEABLE
-from osmabench_ros.vqa.exact.generation import with_neighbour_margins
-from osmabench_ros.vqa.exact.view import label_of, shuffled
+from osmabench_ros.vqa.exact.generation import same_answer, with_neighbour_margins
+from osmabench_ros.vqa.exact.view import SceneView, color_of, label_of, shuffled
 from osmabench_ros.vqa.kinds import Kind, Query, QueryKind
-from osmabench_ros.vqa.questions import (
-    AnswerType,
-    AnswerValue,
-    Question,
-    make_question,
-    question_id,
-)
+from osmabench_ros.vqa.questions import AnswerValue, Question, make_question, question_id
 from osmabench_ros.vqa.wording import parsed, worded
 
 SUITE = 'hypo3d'
+DEFAULT_CHANGES = 3
 PER_KIND = 6
 """Questions of a kind about a change, at most."""
+
+_DISTANCES_M = (0.6, 0.8, 1.0, 1.2, 1.5)
+_MOST_TRIALS = 30
+_NEAREST = 16
+"""Objects around the changed one that questions are about."""
+
+_REACH_M = {
+    RelationType.NEXT_TO.value: LIMITS.next_to_m,
+    RelationType.NEAR.value: LIMITS.near_m,
+}
+_TOLERANCES_M = {QueryKind.DISTANCE: 0.3}
 
 
 class Hypo3DRun(str, Enum):
@@ -54,41 +71,183 @@ class Hypo3DRun(str, Enum):
     REMAPPED = 'remapped'
 
 
-class Hypo3DKind(str, Enum):
-    """Kinds of questions in Hypo3D."""
-
-    SCALE = 'Scale'
-    DIRECTION = 'Direction'
-    SEMANTIC = 'Semantic'
-
-
-_SCALE = frozenset(
-    {
-        QueryKind.COUNT,
-        QueryKind.MORE_OF,
-        QueryKind.DISTANCE,
-        QueryKind.CLOSER,
-    }
-)
-_REACH_M = {
-    RelationType.NEXT_TO.value: LIMITS.next_to_m,
-    RelationType.NEAR.value: LIMITS.near_m,
+CATEGORIES: Mapping[str, tuple[Kind, ...]] = {
+    'Scale': (QueryKind.COUNT, QueryKind.MORE_OF, QueryKind.DISTANCE, QueryKind.CLOSER),
+    'Direction': (DIRECTION,),
+    'Semantic': (
+        QueryKind.EXISTS,
+        QueryKind.ABSENT,
+        QueryKind.BOTH,
+        QueryKind.SUPPORT_OF,
+        QueryKind.RELATED,
+        QueryKind.COLOR_OF,
+        QueryKind.HAS_COLOR,
+    ),
 }
-_TOLERANCE_M = 0.3
-_NEAREST = 16
-"""Things around the changed one that questions are about."""
+"""Types of questions in Hypo3D, and the kinds that are asked of each."""
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """A question text with the way to answer it from a graph."""
+@dataclass(frozen=True, eq=False)
+class Hypothesis:
+    """A change as it is made and described, and the scene and its graph after it."""
 
-    kind: Hypo3DKind
-    text: str
-    answer_type: AnswerType
-    answer: Callable[[GraphReader], AnswerValue | None]
-    phrases: tuple[str, ...]
-    tolerance: float = 0.0
+    change: changes.Change
+    described: DescribedChange
+    scene: Scene
+    graph: SceneGraph
+    touched: frozenset[int]
+
+
+def whole_view(scene: Scene, graph: SceneGraph) -> SceneView:
+    """Return the view of a scene and its exact graph of which everything is seen."""
+    return SceneView(graph, graph.by_id, structure=scene.label_set.structure_names)
+
+
+def anchors_of(view: SceneView, seen: Collection[int]) -> dict[Side, str]:
+    """Return seen objects at the sides of a scene, from which directions follow."""
+    names = {key: name for key, name in view.names.items() if key in seen}
+    return chosen_anchors(view.graph, names)
+
+
+def chosen_hypotheses(
+    scene: Scene,
+    graph: SceneGraph,
+    seen: Collection[int],
+    seed: int,
+    count: int = DEFAULT_CHANGES,
+) -> list[Hypothesis]:
+    """Choose changes of a scene that can be made and described without ambiguity, seeded.
+
+    Only `seen` instances are changed, or named by a description. Types differ as far as there are
+    five; fewer than `count` come where none fits.
+    """
+    rng = np.random.default_rng([seed, 3])
+    chooser = _Chooser(scene, whole_view(scene, graph), frozenset(seen), rng)
+    # What moves can be asked about in all kinds; so there is always a movement.
+    rest = [kind for kind in ChangeType if kind is not ChangeType.MOVEMENT]
+    order = [ChangeType.MOVEMENT, *shuffled(rng, rest)]
+    found: list[Hypothesis] = []
+    for number in range(max(count, len(order))):
+        if len(found) == count:
+            break
+        made = chooser.choose(order[number % len(order)])
+        if made is not None:
+            found.append(made)
+    return found
+
+
+class _Chooser:
+    """Draws changes of one scene; no object is part of two of them."""
+
+    def __init__(
+        self, scene: Scene, view: SceneView, seen: frozenset[int], rng: np.random.Generator
+    ) -> None:
+        self._scene, self._view, self._rng = scene, view, rng
+        self._named = [node for node in view.named_boxed if node.id in seen]
+        held = [edge for edge in view.graph.edges if edge.type in HELD]
+        self._holders = {edge.source: view.graph.by_id[edge.target] for edge in held}
+        self._laden = {edge.target for edge in held}
+        self._standing = {edge.source for edge in held if edge.type == RelationType.ON.value}
+        self._anchors = anchors_of(view, seen)
+        self._used = set(self._anchors.values())
+        self._find = GraphReader(view.graph).named
+        self._frame = frame_of(view.graph, self._anchors, self._find)
+        self._draws: Mapping[ChangeType, Callable[[], Iterator[DescribedChange]]] = {
+            ChangeType.MOVEMENT: self._draw_moves,
+            ChangeType.REMOVAL: self._draw_removals,
+            ChangeType.ATTRIBUTE: self._draw_paintings,
+            ChangeType.ADDITION: self._draw_additions,
+            ChangeType.REPLACEMENT: self._draw_replacements,
+        }
+
+    def choose(self, kind: ChangeType) -> Hypothesis | None:
+        """Return the first change of a kind that the scene admits, None if none does."""
+        before = self._view.graph
+        for described in islice(self._draws[kind](), _MOST_TRIALS):
+            by_rule = apply_to_graph(before, described, self._find)
+            if by_rule is None:
+                continue
+            change = self._make_change(described)
+            try:
+                scene = changes.apply_changes(self._scene, (change,))
+            except SceneError:
+                continue
+            self._used |= {described.thing, described.other}
+            touched = find_touched_nodes(before, by_rule)
+            return Hypothesis(change, described, scene, build_ground_truth_graph(scene), touched)
+        return None
+
+    def _make_change(self, described: DescribedChange) -> changes.Change:
+        """Return a described change as it is made to the scene."""
+        nodes = {self._view.name(node): node for node in self._named}
+        thing, other = nodes[described.thing], nodes.get(described.other)
+        if described.type is ChangeType.REMOVAL:
+            return changes.Remove(kind='remove', object=thing.source_id)
+        if described.type is ChangeType.ATTRIBUTE:
+            return changes.Recolor(kind='recolor', object=thing.source_id, color=described.color)
+        if described.type is ChangeType.REPLACEMENT:
+            assert other is not None
+            return changes.Replace(kind='replace', object=thing.source_id, like=other.source_id)
+        assert self._frame is not None
+        shift = self._frame.axis(described.side) * described.distance_m
+        if other is None:
+            x, y, z = shift.tolist()
+            return changes.Move(kind='move', object=thing.source_id, offset_m=(x, y, z))
+        x, y, _ = (other.known_box.center + shift).tolist()
+        z = float(thing.known_box.minimum[2])
+        name = f'{thing.source_id}_added'
+        return changes.Add(kind='add', name=name, like=thing.source_id, position_m=(x, y, z))
+
+    def _list_free(self) -> list[SceneNode]:
+        """Return named objects that no change has touched, and that hold nothing."""
+        nodes = [node for node in self._named if node.id not in self._laden]
+        names = self._view.names
+        return shuffled(self._rng, [node for node in nodes if names[node.id] not in self._used])
+
+    def _draw_way(self) -> tuple[Side, float]:
+        side = tuple(Side)[int(self._rng.integers(4))]
+        return side, _DISTANCES_M[int(self._rng.integers(len(_DISTANCES_M)))]
+
+    def _draw_moves(self) -> Iterator[DescribedChange]:
+        for node in self._list_free() if self._frame else ():
+            if node.id in self._standing:
+                name, way = self._view.name(node), self._draw_way()
+                yield DescribedChange(ChangeType.MOVEMENT, name, '', *way, anchors=self._anchors)
+
+    def _draw_removals(self) -> Iterator[DescribedChange]:
+        for node in self._list_free():
+            yield DescribedChange(ChangeType.REMOVAL, self._view.name(node))
+
+    def _draw_paintings(self) -> Iterator[DescribedChange]:
+        for node in self._list_free():
+            name, old = self._view.name(node), color_of(node)
+            new = [color for color in sorted(BASIC_COLORS) if old and not confusable(old, color)]
+            # The name of an object must not say the colour that it no longer has.
+            if new and name == label_of(node):
+                color = shuffled(self._rng, new)[0]
+                yield DescribedChange(ChangeType.ATTRIBUTE, name, color=color)
+
+    def _draw_additions(self) -> Iterator[DescribedChange]:
+        for like in self._list_free() if self._frame else ():
+            name = self._view.name(like)
+            on_floor = (
+                like.id in self._standing and self._holders[like.id].kind is NodeKind.BACKGROUND
+            )
+            if not on_floor or name != label_of(like):
+                continue
+            for other in shuffled(self._rng, self._named)[:8]:
+                if other is not like:
+                    other_name, way = self._view.name(other), self._draw_way()
+                    yield DescribedChange(
+                        ChangeType.ADDITION, name, other_name, *way, anchors=self._anchors
+                    )
+
+    def _draw_replacements(self) -> Iterator[DescribedChange]:
+        for old in self._list_free():
+            for new in self._list_free()[:4]:
+                name, label = self._view.name(new), label_of(new)
+                if label_of(old) != label == name and {old.id, new.id} <= self._standing:
+                    yield DescribedChange(ChangeType.REPLACEMENT, self._view.name(old), name)
 
 
 def hypothetical_questions(
@@ -98,11 +257,11 @@ def hypothetical_questions(
     scene_key: str,
     seed: int,
     count: int = DEFAULT_CHANGES,
-) -> tuple[list[Question], list[Change]]:
+) -> tuple[list[Question], list[changes.Change]]:
     """Choose changes of a scene and generate questions of three runs about them, seeded.
 
-    The questions are of `Hypo3DRun` UNCHANGED, TOLD and IRRELEVANT; the category is a
-    `Hypo3DKind`, the provenance has `run`, `change` (its type), `item` (equal in all runs),
+    The questions are of `Hypo3DRun` UNCHANGED, TOLD and IRRELEVANT; the category is one of
+    CATEGORIES, the provenance has `run`, `change` (its type), `item` (equal in all runs),
     `affected`, 'yes' where the change changes the answer, `number` (of the change among those that
     are returned), and `changed_scene`, the name of the scene after the change. Answers of TOLD
     come from the graph of the changed meshes. Questions are only about objects that the path saw,
@@ -114,7 +273,7 @@ def hypothetical_questions(
     found: dict[str, Question] = {}
     for number, made in enumerate(hypotheses):
         others = [item for item in hypotheses if item is not made]
-        for question in builder.questions(made, others):
+        for question in builder.list_questions(made, others):
             noted = {**question.provenance, 'number': str(number)}
             found.setdefault(question.id, replace(question, provenance=noted))
     return list(found.values()), [made.change for made in hypotheses]
@@ -122,7 +281,7 @@ def hypothetical_questions(
 
 class _Builder:
     def __init__(self, scene: Scene, truth: GroundTruth, scene_key: str, seed: int) -> None:
-        self._scene, self._truth, self._key, self._seed = scene, truth, scene_key, seed
+        self._truth, self._key, self._seed = truth, scene_key, seed
         self._vocabulary = tuple(scene.label_set.by_name)
         self._seen = frozenset(truth.seen_instances)
         # Hidden attributes must not be needed, not even to distinguish objects.
@@ -131,7 +290,7 @@ class _Builder:
         self._readers_before = self._make_readers(self._before, self._seen)
         view = whole_view(scene, truth.graph)
         self._names = view.names
-        self._anchors = anchors_of(view, self._seen)
+        self._facing = say_anchors(anchors_of(view, self._seen))
         self._after = cache(self._make_readers_after)
 
     def _make_readers(self, graphs: Sequence[SceneGraph], ids: Iterable[int]) -> list[GraphReader]:
@@ -144,7 +303,7 @@ class _Builder:
         new = made.graph.by_id.keys() - self._truth.graph.by_id.keys()
         graphs = [made.graph]
         for reader in self._readers_before[1 : len(self._before)]:
-            graph = described_change.apply_to_graph(
+            graph = apply_to_graph(
                 reader.graph, made.described, reader.named, new_id=max(new, default=None)
             )
             if graph is None:
@@ -152,134 +311,101 @@ class _Builder:
             graphs.append(graph)
         return self._make_readers(graphs, self._seen | new)
 
-    def questions(self, made: Hypothesis, others: Sequence[Hypothesis]) -> Iterator[Question]:
+    def list_questions(self, made: Hypothesis, others: Sequence[Hypothesis]) -> Iterator[Question]:
         """Yield the questions about one change in all runs."""
         if not (made.touched & self._truth.graph.by_id.keys()) <= self._seen:
             return
-        after = self._after(made)
+        after, change = self._after(made), made.described.sentence
         if after is None:
             return
-        for kind in Hypo3DKind:
-            known = [
-                (asked, now, _find_agreed_answer(asked, self._readers_before))
-                for asked in self._draw_questions(made, kind)
-                if (now := _find_agreed_answer(asked, after)) is not None
-            ]
+        for category in CATEGORIES:
+            known = []
+            for query in self._draw_queries(made, category):
+                now, was = (_find_answer(query, g) for g in (after, self._readers_before))
+                if now is not None:
+                    known.append((not _is_affected(query, now, was), query, now, was))
             # Questions with a changed answer come first; sorting keeps the order of the rest.
-            known.sort(key=lambda item: not _is_affected(item[0], item[1], item[2]))
-            sentence = made.described.sentence
-            for asked, now, was in known[:PER_KIND]:
-                yield self._make_question(asked, Hypo3DRun.TOLD, made, now, was, sentence)
-                if was is not None:
-                    yield self._make_question(asked, Hypo3DRun.UNCHANGED, made, was, was, '')
-                    yield from self._ask_irrelevant(asked, made, was, others)
+            for same, query, now, was in sorted(known, key=itemgetter(0))[:PER_KIND]:
+                make = partial(self._make_question, query, category, made)
+                yield make(Hypo3DRun.TOLD, now, change, affected=not same)
+                if was is None:
+                    continue
+                yield make(Hypo3DRun.UNCHANGED, was, '')
+                for other in others:
+                    if self._is_irrelevant(query, other, was):
+                        yield make(Hypo3DRun.IRRELEVANT, was, other.described.sentence)
+                        break
 
-    def _ask_irrelevant(
-        self,
-        asked: _Asked,
-        made: Hypothesis,
-        was: AnswerValue,
-        others: Sequence[Hypothesis],
-    ) -> Iterator[Question]:
-        """Yield a question with the description of a change that has nothing to do with it."""
-        for other in others:
-            if {other.described.thing, other.described.other} & set(asked.phrases):
-                continue
-            after = self._after(other)
-            if after is not None and _find_agreed_answer(asked, after) == was:
-                sentence = other.described.sentence
-                yield self._make_question(asked, Hypo3DRun.IRRELEVANT, made, was, was, sentence)
-                return
+    def _is_irrelevant(self, query: Query, other: Hypothesis, was: AnswerValue) -> bool:
+        """Return whether another change has nothing to do with a question."""
+        if {other.described.thing, other.described.other} & set(query.phrases):
+            return False
+        after = self._after(other)
+        return after is not None and _find_answer(query, after) == was
 
-    def _draw_questions(self, made: Hypothesis, kind: Hypo3DKind) -> list[_Asked]:
-        """Return questions of a kind, about changed objects first, in a seeded order."""
+    def _draw_queries(self, made: Hypothesis, category: str) -> list[Query]:
+        """Return queries of a category, about changed objects first, in a seeded order."""
         rng = np.random.default_rng([self._seed, 5, *made.described.sentence.encode()])
-        change, graph = made.described, self._truth.graph
-        after = whole_view(made.scene, made.graph).names
+        before, after = self._truth.graph.by_id, made.graph.by_id
+        names = whole_view(made.scene, made.graph).names
         # Only objects with the same unambiguous name before and after.
-        same = {name: key for key, name in self._names.items() if after.get(key) == name}
-        thing = change.thing if change.thing in same else ''
+        same = {name: key for key, name in self._names.items() if names.get(key) == name}
+        thing = made.described.thing if made.described.thing in same else ''
         key = min(made.touched)
-        center = graph.by_id.get(key, made.graph.by_id.get(key))
+        center = before.get(key, after.get(key))
         near = sorted(
             (name for name, key in same.items() if key in self._seen and name != thing),
-            key=lambda name: (_measure_distance_m(graph.by_id[same[name]], center), name),
+            key=lambda name: (_measure_distance_m(before[same[name]], center), name),
         )[:_NEAREST]
-        if kind is Hypo3DKind.DIRECTION:
-            ways = [way for other in near for way in ((thing, other), (other, thing))]
-            return [self._ask_direction(*way) for way in ways if thing and self._anchors]
-        labels = sorted(
-            {label_of(n) for key in made.touched for n in _find_nodes(self, made, key)}
-        )
-        queries = list(_list_queries(change, thing, labels, near))
-        chosen = [item for item in queries if (item.kind in _SCALE) == (kind is Hypo3DKind.SCALE)]
-        return [self._word_question(item, kind) for item in _take_turns(shuffled(rng, chosen))]
-
-    def _ask_direction(self, thing: str, origin: str) -> _Asked:
-        text = described_change.direction_question(thing, origin, self._anchors)
-
-        def answer(reader: GraphReader) -> AnswerValue | None:
-            return described_change.direction_in(reader, thing, origin, self._anchors) or None
-
-        return _Asked(Hypo3DKind.DIRECTION, text, AnswerType.TEXT, answer, (thing, origin))
-
-    def _word_question(self, query: Query, kind: Hypo3DKind) -> _Asked:
-        text = worded(query, 0)
-        assert parsed(text) == query, text
-        tolerance = _TOLERANCE_M if query.kind is QueryKind.DISTANCE else 0.0
-        kind_of = query.kind.answer_type
-
-        def answer(reader: GraphReader) -> AnswerValue | None:
-            value = reader.answer(query)
-            return None if value == 'no' and _is_nearly(query, reader) else value
-
-        return _Asked(kind, text, kind_of, answer, query.phrases, tolerance)
+        touched = (nodes[key] for key in made.touched for nodes in (after, before) if key in nodes)
+        labels = sorted({label_of(node) for node in touched if node.label})
+        chosen = [
+            query
+            for query in _list_queries(made.described, thing, labels, near, self._facing)
+            if query.kind in CATEGORIES[category]
+        ]
+        return chosen if category == 'Direction' else _take_turns(shuffled(rng, chosen))
 
     def _make_question(
         self,
-        asked: _Asked,
-        run: Hypo3DRun,
+        query: Query,
+        category: str,
         made: Hypothesis,
+        run: Hypo3DRun,
         answer: AnswerValue,
-        was: AnswerValue | None,
         change: str,
+        *,
+        affected: bool = False,
     ) -> Question:
-        affected = run is Hypo3DRun.TOLD and _is_affected(asked, answer, was)
+        text = worded(query, 0)
+        assert parsed(text) == query, text
         return make_question(
-            SUITE, self._key, asked.text, asked.answer_type, answer,
-            key=f'{change}\n{asked.text}', category=asked.kind.value, tolerance=asked.tolerance,
+            SUITE, self._key, text, query.kind.answer_type, answer,
+            key=f'{change}\n{text}', category=category,
+            tolerance=_TOLERANCES_M.get(query.kind, 0.0),
             nodes=sorted(made.touched & self._truth.graph.by_id.keys()), context_change=change,
             provenance={
                 'generator': 'hypo3d/1',
                 'seed': str(self._seed),
                 'run': run.value,
                 'change': made.described.type.value,
-                'item': question_id(SUITE, self._key, asked.text),
+                'item': question_id(SUITE, self._key, text),
                 'affected': 'yes' if affected else 'no',
                 'changed_scene': made.scene.name,
             },
         )  # fmt: skip
 
 
-def _find_nodes(builder: _Builder, made: Hypothesis, key: int) -> list[SceneNode]:
-    known = (made.graph.by_id.get(key), builder._truth.graph.by_id.get(key))
-    return [node for node in known if node is not None and node.label]
-
-
 def _list_queries(
-    change: described_change.DescribedChange,
-    thing: str,
-    labels: Sequence[str],
-    others: Sequence[str],
+    change: DescribedChange, thing: str, labels: Sequence[str], others: Sequence[str], facing: str
 ) -> Iterator[Query]:
     """Yield possible questions about a change and the objects around it; `thing` may be ''."""
     for label in labels:
-        yield Query(QueryKind.COUNT, (label,))
-        yield Query(QueryKind.EXISTS, (label,))
-        yield Query(QueryKind.ABSENT, (label,))
-    for first, second in pairwise(labels):
-        yield Query(QueryKind.MORE_OF, (first, second))
-        yield Query(QueryKind.BOTH, (first, second))
+        for kind in (QueryKind.COUNT, QueryKind.EXISTS, QueryKind.ABSENT):
+            yield Query(kind, (label,))
+    for pair in pairwise(labels):
+        yield Query(QueryKind.MORE_OF, pair)
+        yield Query(QueryKind.BOTH, pair)
     if not thing:
         return
     yield Query(QueryKind.SUPPORT_OF, (thing,))
@@ -287,12 +413,14 @@ def _list_queries(
         yield Query(QueryKind.CLOSER, (first, second, thing))
     for other in others:
         yield Query(QueryKind.DISTANCE, (thing, other))
-        yield Query(QueryKind.RELATED, (thing, other), RelationType.NEXT_TO.value)
-        yield Query(QueryKind.RELATED, (thing, other), RelationType.NEAR.value)
-    if change.type is described_change.ChangeType.ATTRIBUTE:
+        for relation in _REACH_M:
+            yield Query(QueryKind.RELATED, (thing, other), relation)
+        for pair in ((thing, other), (other, thing)) if facing else ():
+            yield Query(DIRECTION, pair, facing)
+    if change.type is ChangeType.ATTRIBUTE:
         yield Query(QueryKind.COLOR_OF, (thing,))
-        yield Query(QueryKind.HAS_COLOR, (thing,), change.color)
-        yield Query(QueryKind.HAS_COLOR, (thing,), 'white' if change.color != 'white' else 'black')
+        for color in (change.color, 'white' if change.color != 'white' else 'black'):
+            yield Query(QueryKind.HAS_COLOR, (thing,), color)
 
 
 def _is_nearly(query: Query, reader: GraphReader) -> bool:
@@ -302,9 +430,10 @@ def _is_nearly(query: Query, reader: GraphReader) -> bool:
     return reach_m is not None and len(boxes) == 2 and boxes[0].measure_gap(boxes[1]) <= reach_m
 
 
-def _is_affected(asked: _Asked, now: AnswerValue, was: AnswerValue | None) -> bool:
+def _is_affected(query: Query, now: AnswerValue, was: AnswerValue | None) -> bool:
     """Return whether a change changes an answer; one that there was none to before does not."""
-    return was is not None and not same_answer(now, was, asked.tolerance)
+    tolerance = _TOLERANCES_M.get(query.kind, 0.0)
+    return was is not None and not same_answer(now, was, tolerance)
 
 
 def _measure_distance_m(first: SceneNode, second: SceneNode | None) -> float:
@@ -315,28 +444,21 @@ def _measure_distance_m(first: SceneNode, second: SceneNode | None) -> float:
 
 def _take_turns(queries: Sequence[Query]) -> list[Query]:
     """Return queries so that every kind comes before any comes twice."""
-    seen: dict[Kind, int] = {}
+    seen: Counter[Kind] = Counter()
     ranked = []
-    for position, query in enumerate(queries):
-        turn = seen.get(query.kind, 0)
-        seen[query.kind] = turn + 1
-        ranked.append((turn, position, query))
-    return [query for _, _, query in sorted(ranked, key=lambda item: item[:2])]
+    for query in queries:
+        ranked.append((seen[query.kind], query))
+        seen[query.kind] += 1
+    return [query for _, query in sorted(ranked, key=itemgetter(0))]
 
 
-def _find_agreed_answer(asked: _Asked, readers: Sequence[GraphReader]) -> AnswerValue | None:
+def _find_answer(query: Query, readers: Sequence[GraphReader]) -> AnswerValue | None:
     """Return the answer of the first graph if the others give it too, else None."""
-    answers = [asked.answer(reader) for reader in readers]
-    first = answers[0]
-    if first is None or any(
-        item is None or not same_answer(item, first, asked.tolerance / 2) for item in answers
-    ):
+    answers = []
+    for reader in readers:
+        value = reader.execute(query).value
+        answers.append(None if value == 'no' and _is_nearly(query, reader) else value)
+    first, tolerance = answers[0], _TOLERANCES_M.get(query.kind, 0.0) / 2
+    if first is None or not all(same_answer(item, first, tolerance) for item in answers):
         return None
     return first
-
-
-def same_answer(first: AnswerValue, second: AnswerValue, tolerance: float) -> bool:
-    """Return whether two answers are equal, numbers within a tolerance."""
-    if isinstance(first, (int, float)) and isinstance(second, (int, float)):
-        return abs(first - second) <= tolerance
-    return first == second

@@ -12,12 +12,7 @@ from osmabench_ros.base.strict import FilePath, validated
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.simulation.robot_path import Motion
 from osmabench_ros.suites.hypo3d.described_change import RuleOfChanges
-from osmabench_ros.suites.hypo3d.generation import (
-    SUITE,
-    Hypo3DRun,
-    hypothetical_questions,
-    same_answer,
-)
+from osmabench_ros.suites.hypo3d.generation import SUITE, Hypo3DRun, hypothetical_questions
 from osmabench_ros.suites.hypo3d.published import PUBLISHED
 from osmabench_ros.suites.question_suite import (
     AskedQuestions,
@@ -27,6 +22,7 @@ from osmabench_ros.suites.question_suite import (
 from osmabench_ros.suites.suite import PreparedScene, SuiteContext
 from osmabench_ros.vqa.answering.answerer import Answerer
 from osmabench_ros.vqa.evaluation import QuestionedMap
+from osmabench_ros.vqa.exact.generation import same_answer
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging.deterministic import Judge
 from osmabench_ros.vqa.question_files import read_records

@@ -98,11 +98,6 @@ class GraphReader:
         """Return all that a phrase may mean, best observed first."""
         return self._resolve_phrases(phrase).nodes
 
-    def answer(self, query: Query) -> str | int | float | None:
-        """Return the answer to a query, None if the graph does not say."""
-        value = self.execute(query).value
-        return None if isinstance(value, tuple) else value
-
     def execute(self, query: Query) -> GraphAnswer:
         """Return the answer of the graph to a query, numbers to three decimals."""
         try:

@@ -25,7 +25,6 @@ from osmabench_ros.vqa.exact.view import Draft, SceneView, find_glimpsed_instanc
 from osmabench_ros.vqa.graph_index import GraphIndex
 from osmabench_ros.vqa.kinds import Kind, QueryKind
 from osmabench_ros.vqa.questions import (
-    AnswerType,
     AnswerValue,
     Category,
     Question,
@@ -344,18 +343,20 @@ def candidates(view: SceneView, seed: int, limit: int, asked: QuestionSet = EXAC
             tolerance = asked.tolerances.get(query.kind, found.tolerance)
             draft = replace(draft, answer=found.value, tolerance=tolerance)
             if wide.value == found.value and all(
-                _agrees(executor.execute(query).value, draft) for executor in others
+                same_answer(executor.execute(query).value, found.value, tolerance / 2)
+                for executor in others
             ):
                 drafts.setdefault(query, draft)
     return list(drafts.values())
 
 
-def _agrees(value: AnswerValue | None, draft: Draft) -> bool:
-    if isinstance(value, (int, float)) and isinstance(draft.answer, (int, float)):
-        return abs(value - draft.answer) <= draft.tolerance / 2
-    if draft.query.kind.answer_type is AnswerType.COORDINATES:
-        return value is not None and math.dist(value, draft.answer) <= draft.tolerance / 2  # type: ignore[arg-type]
-    return value == draft.answer
+def same_answer(first: AnswerValue | None, second: AnswerValue, tolerance: float) -> bool:
+    """Return whether two answers are equal, numbers and places within a tolerance."""
+    if isinstance(first, (int, float)) and isinstance(second, (int, float)):
+        return abs(first - second) <= tolerance
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        return math.dist(first, second) <= tolerance  # type: ignore[arg-type]
+    return first == second
 
 
 def _executor(

@@ -1,7 +1,11 @@
 """Changes in words: how they are read back, and what they make of a graph."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from support.world.scenes import furnished_room
 
@@ -16,6 +20,7 @@ from osmabench_ros.suites.hypo3d.described_change import (
 )
 from osmabench_ros.suites.hypo3d.frame import Side
 from osmabench_ros.vqa.answering.execution import GraphReader
+from osmabench_ros.vqa.knowledge import knowledge
 
 ANCHORS = {Side.FRONT: 'bed', Side.LEFT: 'desk'}
 MOVED = DescribedChange(
@@ -49,6 +54,19 @@ def test_sentences_describe_the_change():
 @pytest.mark.parametrize('said', [said for said, _ in PAIRS], ids=lambda said: said.type.value)
 def test_a_sentence_is_read_back_as_the_change_that_it_describes(said):
     assert read_change(said.sentence) == said
+
+
+@given(data=st.data())
+def test_sentences_about_all_objects_are_read_back(data):
+    names = [data.draw(st.sampled_from(sorted(knowledge().household))) for _ in range(4)]
+    for said, _ in PAIRS:
+        changed = replace(
+            said,
+            thing=names[0],
+            other=said.other and names[1],
+            anchors=dict(zip(said.anchors, names[2:], strict=False)),
+        )
+        assert read_change(changed.sentence) == changed
 
 
 def test_other_sentences_are_not_read():

@@ -12,8 +12,11 @@ from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.scenes.changes import apply_changes
 from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.semantics.scene_graph import NodeKind, ScoredLabel
-from osmabench_ros.suites.hypo3d.generation import Hypo3DRun, hypothetical_questions
-from osmabench_ros.suites.hypo3d.hypotheses import chosen_hypotheses
+from osmabench_ros.suites.hypo3d.generation import (
+    Hypo3DRun,
+    chosen_hypotheses,
+    hypothetical_questions,
+)
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.question_files import read_records, write_records
