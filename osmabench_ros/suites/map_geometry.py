@@ -129,6 +129,20 @@ LOWER_IS_BETTER = frozenset(
 THRESHOLDS_M = (0.02, 0.05, 0.1, 0.2)
 """Thresholds of precision, recall and F-score."""
 
+OVERALL = (
+    *('coverage', 'accuracy_m', 'completeness_m', 'chamfer_m'),
+    *(f'{x}_{t:g}m' for t in THRESHOLDS_M for x in ('precision', 'recall', 'f_score')),
+    *('hallucinated_volume_m3', 'missed_volume_m3'),
+)
+"""Metrics of a whole map, in the order of their records."""
+
+OF_PARTS = (
+    *('coverage', 'completeness_m', 'missed_volume_m3'),
+    *('accuracy_m', 'chamfer_m', 'hallucinated_volume_m3'),
+    *(f'f_score_{t:g}m' for t in THRESHOLDS_M),
+)
+"""Metrics of a class or a room."""
+
 
 class GeometryOptions(MatchingOptions):
     """Options of the suite.
@@ -162,49 +176,23 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the points of one map."""
-        if context.matches.predicted is None:
-            return [self._record(metric, None) for metric in self._figures(context)]
+        cloud, surface = context.matches.predicted, context.ground_truth.surface
+        if cloud is None:
+            with_normals = surface.normals is not None and self._options.normal_samples
+            names = (*OVERALL, *(('normal_consistency',) if with_normals else ()))
+            return [self._record(metric, None) for metric in names]
+        whole = ScoredPart('', np.arange(len(surface)), np.arange(len(cloud.points)))
         parts = [*classes_of(context), *rooms_of(context)]
         _remark_on_crowding(context)
         of_points = self._options.distances == 'points'
         distances = (distances_of_points if of_points else distances_of_surfaces)(context)
         return [
-            *self._overall(distances),
-            *self._volumes(context, distances),
+            *self._score_part(context, whole, distances, OVERALL),
             *self._normals(context, parts, distances),
-            *chain.from_iterable(self._part(context, part, distances) for part in parts),
+            *chain.from_iterable(
+                self._score_part(context, part, distances, OF_PARTS) for part in parts
+            ),
         ]
-
-    def _figures(self, context: SuiteContext) -> Iterator[str]:
-        """Yield the names of the overall metrics."""
-        yield from ('coverage', 'accuracy_m', 'completeness_m', 'chamfer_m')
-        for threshold in THRESHOLDS_M:
-            for metric in ('precision', 'recall', 'f_score'):
-                yield f'{metric}_{threshold:g}m'
-        yield from ('hallucinated_volume_m3', 'missed_volume_m3')
-        if context.ground_truth.surface.normals is not None and self._options.normal_samples:
-            yield 'normal_consistency'
-
-    def _overall(self, distances: Distances) -> Iterator[MetricRecord]:
-        there, back = distances.there, distances.back
-        scores = geometry_scores(there, back, THRESHOLDS_M)
-        yield self._record('coverage', share_within(back, self._options.max_distance_m), len(back))
-        yield self._record('accuracy_m', scores.accuracy_m, len(there))
-        yield self._record('completeness_m', scores.completeness_m, len(back))
-        yield self._record('chamfer_m', scores.chamfer_m, len(there) + len(back))
-        for i, threshold in enumerate(THRESHOLDS_M):
-            name = f'{threshold:g}m'
-            yield self._record(f'precision_{name}', scores.precision[i], len(there))
-            yield self._record(f'recall_{name}', scores.recall[i], len(back))
-            yield self._record(f'f_score_{name}', scores.f_score[i], len(there) + len(back))
-
-    def _volumes(self, context: SuiteContext, distances: Distances) -> Iterator[MetricRecord]:
-        predicted, gate = context.matches.predicted, self._options.max_distance_m
-        assert predicted is not None
-        made_up = predicted.points[~(distances.there <= gate)]
-        missed = context.ground_truth.surface.points[~(distances.back <= gate)]
-        yield self._record('hallucinated_volume_m3', volume_of(made_up, gate), len(made_up))
-        yield self._record('missed_volume_m3', volume_of(missed, gate), len(missed))
 
     def _normals(
         self, context: SuiteContext, parts: Sequence[ScoredPart], distances: Distances
@@ -223,33 +211,37 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
             value, n = normal_consistency(true[own], found[own])
             yield self._record('normal_consistency', value, n, part.name)
 
-    def _part(
-        self, context: SuiteContext, part: ScoredPart, distances: Distances
+    def _score_part(
+        self,
+        context: SuiteContext,
+        part: ScoredPart,
+        distances: Distances,
+        metrics: Sequence[str],
     ) -> Iterator[MetricRecord]:
-        """Score one class or room; metrics that need map points of it may not be applicable."""
-        matches, gate, name = context.matches, self._options.max_distance_m, part.name
-        back = distances.back[part.surface]
-        n = len(back)
-        yield self._record('coverage', share_within(back, gate), n, name)
-        yield self._record('completeness_m', mean_distance(back), n, name)
-        missed = context.ground_truth.surface.points[part.surface][~(back <= gate)]
-        yield self._record('missed_volume_m3', volume_of(missed, gate), len(missed), name)
-        if part.predicted is None:
-            for metric in ('accuracy_m', 'chamfer_m', 'hallucinated_volume_m3'):
-                yield self._record(metric, None, 0, name)
-            for threshold in THRESHOLDS_M:
-                yield self._record(f'f_score_{threshold:g}m', None, 0, name)
-            return
-        assert matches.predicted is not None
-        there = distances.there[part.predicted]
-        scores = geometry_scores(there, back, THRESHOLDS_M)
-        yield self._record('accuracy_m', scores.accuracy_m, len(there), name)
-        yield self._record('chamfer_m', scores.chamfer_m, len(there) + n, name)
-        made_up = matches.predicted.points[part.predicted][~(there <= gate)]
-        volume = volume_of(made_up, gate)
-        yield self._record('hallucinated_volume_m3', volume, len(made_up), name)
-        for threshold, f_score in zip(THRESHOLDS_M, scores.f_score, strict=True):
-            yield self._record(f'f_score_{threshold:g}m', f_score, len(there) + n, name)
+        """Yield metrics of a part; those that need map points of it may not be applicable."""
+        cloud, surface = context.matches.predicted, context.ground_truth.surface
+        assert cloud is not None
+        gate, back = self._options.max_distance_m, distances.back[part.surface]
+        missed = surface.points[part.surface][~(back <= gate)]
+        values: dict[str, tuple[float | None, int]] = {
+            'coverage': (share_within(back, gate), len(back)),
+            'completeness_m': (mean_distance(back), len(back)),
+            'missed_volume_m3': (volume_of(missed, gate), len(missed)),
+        }
+        if part.predicted is not None:
+            there = distances.there[part.predicted]
+            made_up = cloud.points[part.predicted][~(there <= gate)]
+            scores, both = geometry_scores(there, back, THRESHOLDS_M), len(there) + len(back)
+            values['accuracy_m'] = scores.accuracy_m, len(there)
+            values['chamfer_m'] = scores.chamfer_m, both
+            values['hallucinated_volume_m3'] = volume_of(made_up, gate), len(made_up)
+            for i, threshold in enumerate(THRESHOLDS_M):
+                values[f'precision_{threshold:g}m'] = scores.precision[i], len(there)
+                values[f'recall_{threshold:g}m'] = scores.recall[i], len(back)
+                values[f'f_score_{threshold:g}m'] = scores.f_score[i], both
+        for metric in metrics:
+            value, n = values.get(metric, (None, 0))
+            yield self._record(metric, value, n, part.name)
 
 
 def _sample_rows(rows: NDArray[np.intp], most: int, seed: int) -> NDArray[np.intp]:
