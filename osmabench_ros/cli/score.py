@@ -103,7 +103,7 @@ def answers(
     folders a column names the folder of a row.
     """
     from osmabench_ros.base.processes import without_garbage_collection
-    from osmabench_ros.vqa.answer_table import saved_answers
+    from osmabench_ros.vqa.saved_answers import saved_answers
 
     with without_garbage_collection():
         rows = saved_answers(reference, baselines=baselines).score_files(files)

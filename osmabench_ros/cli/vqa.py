@@ -206,7 +206,7 @@ def judge_check(
     """
     from osmabench_ros.reports.terminal import print_judge_check
     from osmabench_ros.vqa import stages
-    from osmabench_ros.vqa.judging.agreement import check_judge, select_judged_answers
+    from osmabench_ros.vqa.agreement import check_judge, select_judged_answers
     from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
     from osmabench_ros.vqa.saved_answers import read_saved_answers
 

@@ -22,7 +22,7 @@ from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
 from osmabench_ros.runs.timings import TIMINGS, read_measurements
 from osmabench_ros.sequences.bags.recording_report import RecordingReport
-from osmabench_ros.vqa.judging.agreement import JudgeCheck
+from osmabench_ros.vqa.agreement import JudgeCheck
 
 
 def make_console() -> Console:

@@ -1,18 +1,27 @@
-"""Saved answers: ours, JSON lines, and the files of OSMa-Bench and OSMa-Bench++ as they are."""
+"""Saved answers, ours and as OSMa-Bench and OSMa-Bench++ write them, and their accuracies."""
+
+from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from osmabench_ros.base.documents import parse_json, read_unpacked
 from osmabench_ros.errors import QuestionError, errors_as
+from osmabench_ros.metrics.record import Mode
+from osmabench_ros.vqa.answering.baselines import constant, most_frequent, question_only
+from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
 from osmabench_ros.vqa.judging.reading import as_number, plain
+from osmabench_ros.vqa.published import Published, Scores
 from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, read_records
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict
-from osmabench_ros.vqa.scores import UNSERVED
+from osmabench_ros.vqa.scores import UNSERVED, compute_paired_change, interval_over_scenes
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _REQUIRED = ('question', 'answer', 'category', 'scene_graph_answer')
 
@@ -206,3 +215,151 @@ def answer_type_of(answer: str) -> AnswerType:
     if is_number and number is not None:
         return AnswerType.INTEGER if number == int(number) else AnswerType.NUMBER
     return AnswerType.TEXT
+
+
+SPATIAL = frozenset({'Object Relations - Spatial', 'Relations-Spatial'})
+ALL_SCENES, GIVEN = 'all', 'given'
+
+
+def saved_answers(reference: str = '', *, baselines: bool = True) -> Published[SavedAnswer]:
+    """Return how saved answers are scored: accuracies by source, scene and condition.
+
+    The scene 'all' pools the scenes of a condition; `answers` is 'given' or the name of a
+    baseline; `unjudged` answers have a verdict that says neither yes nor no and count as wrong, as
+    in the published code; `low` and `high` bound the 95 % interval, over scenes where there are
+    several, else of a proportion; `accuracy_macro` weighs small categories like large ones;
+    `accuracy_strict` takes no verdict of a file: rules judge, and each question counts once.
+    Pooled rows have the change from the condition `reference`, on the same questions.
+    """
+    changes = ('change', 'change_low', 'change_high') if reference else ()
+
+    def compare(saved: Sequence[SavedAnswer], _mode: Mode) -> Iterator[dict[str, Any]]:
+        is_right = _remember_verdicts(DeterministicJudge())
+        by_source: dict[str, list[SavedAnswer]] = defaultdict(list)
+        for item in saved:
+            by_source[item.source].append(item)
+        for items in by_source.values():
+            given = {GIVEN: [item.answer for item in items]}
+            for name, answers in (given | (_make_baselines(items) if baselines else {})).items():
+                yield from _list_outcomes(items, name, answers, is_right, reference)
+
+    def sum_up(group: Mapping[str, str], part: pd.DataFrame) -> dict[str, Any]:
+        low, high = interval_over_scenes(part.groupby('of_scene')['right'].agg(list).to_dict())
+        plain = part['right'][~part['category'].isin(SPATIAL)]
+        categories = part.groupby('category')['right'].mean()
+        paired = part[part['before'].notna()]
+        change = None
+        if len(paired) and group['scene'] == ALL_SCENES and group['condition'] != reference:
+            keys = list(zip(paired['of_scene'], paired['id'], strict=True))
+            before, after = (dict(zip(keys, paired[x], strict=True)) for x in ('before', 'right'))
+            change = compute_paired_change(before, after)
+        bounds = [None] * 3 if change is None else [change.value, change.low, change.high]
+        return {
+            'unjudged': int(part['unjudged'].sum()),
+            'accuracy': float(part['right'].mean()),
+            'low': low,
+            'high': high,
+            'accuracy_macro': float(categories.mean()),
+            'accuracy_without_spatial': float(plain.mean()) if len(plain) else None,
+            'accuracy_strict': float(part.groupby('question')['by_rule'].mean().mean()),
+            **dict(zip(changes, bounds, strict=False)),
+            'categories': categories.to_dict(),
+        }
+
+    return Published(
+        read_saved_answers,
+        compare,
+        groups=('source', 'scene', 'condition', 'answers'),
+        unit='questions',
+        modes=(Mode.NONE,),
+        orders={'scene': (..., ALL_SCENES), 'condition': (...,)},
+        sum_up=sum_up,
+        arrange=_split_categories,
+    )
+
+
+def _remember_verdicts(judge: Judge) -> Callable[[Question, Answer], bool]:
+    """Return a judge's verdicts: scenes and conditions often give the same answer again."""
+    known: dict[tuple[Any, ...], bool] = {}
+
+    def is_right(asked: Question, answer: Answer) -> bool:
+        key = asked.answer_type, asked.answer, asked.text, asked.tolerance, answer.value
+        if key not in known:
+            known[key] = judge.judge([(asked, answer)])[0].correct
+        return known[key]
+
+    return is_right
+
+
+def _list_outcomes(
+    saved: Sequence[SavedAnswer],
+    name: str,
+    answers: Sequence[Answer],
+    is_right: Callable[[Question, Answer], bool],
+    reference: str,
+) -> Iterator[dict[str, Any]]:
+    """Yield the answers of one source by a method or a baseline."""
+    pooled = (ALL_SCENES,) if len({item.question.scene for item in saved}) > 1 else ()
+    rows = []
+    for item, answer in zip(saved, answers, strict=True):
+        asked = item.question
+        ruled = is_right(asked, answer)
+        has_verdict = name == GIVEN and (item.similar is not None or item.unjudged)
+        rows.append(
+            {
+                'source': item.source,
+                'scene': (asked.scene, *pooled),
+                'condition': item.condition,
+                'answers': name,
+                'of_scene': asked.scene,
+                'id': asked.id,
+                'category': asked.category,
+                'right': item.similar is True if has_verdict else ruled,
+                'by_rule': ruled,
+                'question': (asked.scene, asked.text, str(asked.answer)),
+                'unjudged': item.unjudged and name == GIVEN,
+            }
+        )
+    before = {
+        (row['of_scene'], row['id']): row['right']
+        for row in rows
+        if reference and row['condition'] == reference
+    }
+    yield from ({**row, 'before': before.get((row['of_scene'], row['id']))} for row in rows)
+
+
+def _split_categories(scores: Scores) -> Scores:
+    """Return scores with a column for each category, and for the source if there are several."""
+    names = sorted({name for row in scores for name in row['categories']})
+    several = len({row['source'] for row in scores}) > 1
+    hidden = {'categories', *(() if several else ('source',))}
+    return [
+        {key: value for key, value in row.items() if key not in hidden}
+        | {name: row['categories'].get(name) for name in names}
+        for row in scores
+    ]
+
+
+def _make_baselines(saved: Sequence[SavedAnswer]) -> dict[str, list[Answer]]:
+    """Return each baseline's answers, made within each scene and condition."""
+    makers: dict[str, Callable[[Sequence[Question]], list[Answer]]] = {
+        'always yes': lambda questions: constant(questions, 'Yes'),
+        'always no': lambda questions: constant(questions, 'No'),
+        'most frequent': most_frequent,
+        'question only': question_only,
+    }
+    conditions: dict[str, list[int]] = defaultdict(list)
+    for position, item in enumerate(saved):
+        conditions[item.condition].append(position)
+    made: dict[tuple[str, ...], dict[str, list[Answer]]] = {}
+    found = {name: [item.answer for item in saved] for name in makers}
+    for positions in conditions.values():
+        questions = [saved[i].question for i in positions]
+        # Conditions mostly share one question set: its baselines are made once.
+        ids = tuple(question.id for question in questions)
+        if ids not in made:
+            made[ids] = {name: make(questions) for name, make in makers.items()}
+        for name, answers in made[ids].items():
+            for position, answer in zip(positions, answers, strict=True):
+                found[name][position] = answer
+    return found

@@ -7,10 +7,9 @@ import pytest
 from support.published_data import VQA
 
 from osmabench_ros.errors import QuestionError
-from osmabench_ros.vqa.answer_table import saved_answers
-from osmabench_ros.vqa.judging.agreement import check_judge
+from osmabench_ros.vqa.agreement import check_judge
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
-from osmabench_ros.vqa.saved_answers import read_saved_answers
+from osmabench_ros.vqa.saved_answers import read_saved_answers, saved_answers
 
 pytestmark = pytest.mark.xdist_group('sentence embedder')
 
