@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -109,50 +108,33 @@ def strictly_normalised(text: str) -> str:
     text = ' '.join(_ARTICLES.sub(' ', text).split())
     text = re.sub(rf'\b({"|".join(_POWERS)}) and (?=(?:{"|".join(_NUMBERS)})\b)', r'\1 ', text)
     said = ' '.join(_FILLERS.sub(' ', text).split())
-    return ' '.join(_join_numbers((said or text).split()))
+    text = _DIGITS.sub(_round_number, said or text)
+    return _SPELT.sub(_read_number, text)
 
 
-def _join_numbers(words: Sequence[str]) -> list[str]:
-    """Return words with runs of number words as one number: twenty one, one point five."""
-    found: list[str] = []
-    position = 0
-    while position < len(words):
-        run = position
-        while run < len(words) and words[run] in _NUMBERS:
-            run += 1
-        if run == position or (found and found[-1] == 'no'):
-            found.append(_round_number(words[position]))
-            position += 1
-            continue
-        value = str(_read_whole(words[position:run]))
-        tail = run + 1
-        while run < len(words) and words[run] == 'point' and tail < len(words):
-            if _NUMBERS.get(words[tail], 10) >= 10:
-                break
-            tail += 1
-        if tail > run + 1:
-            value += '.' + ''.join(str(_NUMBERS[word]) for word in words[run + 1 : tail])
-            run = tail
-        found.append(value)
-        position = run
-    return found
+def _round_number(match: re.Match[str]) -> str:
+    return str(int(match[0])) if match[0].isdigit() else f'{float(match[0]):g}'
 
 
-def _read_whole(words: Sequence[str]) -> int:
+_DIGITS = re.compile(r'(?<!\S)\d+(?:\.\d+)?(?!\S)')
+_WORD = rf'(?:{"|".join(_NUMBERS)})(?!\S)'
+_DIGIT = rf'(?:{"|".join(word for word, number in _NUMBERS.items() if number < 10)})(?!\S)'
+_SPELT = re.compile(
+    rf'(?<!\S)(?<!\bno )(?P<whole>{_WORD}(?: {_WORD})*)(?: point(?P<decimals>(?: {_DIGIT})+))?'
+)
+
+
+def _read_number(match: re.Match[str]) -> str:
+    """Return a number in digits that is spelt in words: twenty one, one point five."""
     total = part = 0
-    for word in words:
+    for word in match['whole'].split():
         number = _NUMBERS[word]
         if number >= 1000:
             total, part = total + max(part, 1) * number, 0
         else:
             part = max(part, 1) * number if number == 100 else part + number
-    return total + part
-
-
-def _round_number(word: str) -> str:
-    if re.fullmatch(r'\d+(?:\.\d+)?', word):
-        return f'{float(word):g}' if '.' in word else str(int(word))
-    return word
+    decimals = ''.join(str(_NUMBERS[word]) for word in (match['decimals'] or '').split())
+    return f'{total + part}.{decimals}' if decimals else str(total + part)
 
 
 def exact_match(predicted: str, reference: str) -> float:
@@ -183,61 +165,41 @@ class _Asked(PublishedRow):
     predicted_answer: str
     question_id: str = ''
 
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Its types, of QUESTION_TYPES, one or more."""
+        return tuple(self.question_type.split())
+
 
 class _Changed(PublishedRow):
     context_change: str
     change_type: str
     questions_answers: tuple[_Asked, ...]
 
+    @property
+    def known_type(self) -> str:
+        """The `ChangeType` value, or the type as the file has it."""
+        known = (item.value for item in ChangeType)
+        return next((name for name in known if name in self.change_type.lower()), self.change_type)
+
 
 _Scenes = dict[str, tuple[_Changed, ...]]
 
 
-@dataclass(frozen=True)
-class HypotheticalAnswer:
-    """A question about a changed scene, its right answer and a method's answer.
-
-    `change_type` is a `ChangeType` value, or as the file has it; `question_types` are of
-    QUESTION_TYPES, one or more.
-    """
-
-    scene: str
-    change: str
-    change_type: str
-    question_types: tuple[str, ...]
-    question: str
-    answer: str
-    predicted: str
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """The question: scene, change, text and types."""
-        return self.scene, self.change, self.question, self.question_types
+Row = tuple[str, _Changed, _Asked]
+"""An answer with its scene and its change."""
 
 
-def read_hypo3d(paths: Sequence[Path]) -> list[HypotheticalAnswer]:
+def read_hypo3d(paths: Sequence[Path]) -> list[Row]:
     """Read files of answers as Hypo3D's code writes them; QuestionError names file and key."""
     remedy = 'a scored file has "predicted_answer" next to each "answer"'
     return [
-        HypotheticalAnswer(
-            scene,
-            change.context_change,
-            _find_change_type(change.change_type),
-            tuple(item.question_type.split()),
-            item.question,
-            item.answer,
-            item.predicted_answer,
-        )
+        (scene, change, item)
         for path in paths
         for scene, changes in read_document(_Scenes, path, remedy=remedy).items()
         for change in changes
         for item in change.questions_answers
     ]
-
-
-def _find_change_type(text: str) -> str:
-    known = (item.value for item in ChangeType)
-    return next((name for name in known if name in text.lower()), text)
 
 
 _MODES: Mapping[Mode, tuple[Callable[[str], str], Callable[[str, str], float]]] = {
@@ -247,7 +209,7 @@ _MODES: Mapping[Mode, tuple[Callable[[str], str], Callable[[str, str], float]]] 
 
 
 def compare_answers(
-    answers: Sequence[HypotheticalAnswer], mode: Mode, embedder: TextEmbedder | None = None
+    rows: Sequence[Row], mode: Mode, embedder: TextEmbedder | None = None
 ) -> Iterator[dict[str, Any]]:
     """Yield exact and partial match of answers, and the cosine of their sentence embeddings.
 
@@ -256,17 +218,17 @@ def compare_answers(
     it is installed.
     """
     normaliser, match = _MODES[mode]
-    said = [(normaliser(item.predicted), normaliser(item.answer)) for item in answers]
+    said = [(normaliser(x.predicted_answer), normaliser(x.answer)) for _, _, x in rows]
     if embedder is None and SentenceEmbedder.is_available():
         embedder = SentenceEmbedder()
     alike: Sequence[float | None] = [None] * len(said)
     if embedder is not None:
         first, second = (embedder.embed(texts) for texts in zip(*said, strict=True))
         alike = (first * second).sum(axis=1).tolist()
-    for item, pair, close in zip(answers, said, alike, strict=True):
+    for (_, change, item), pair, close in zip(rows, said, alike, strict=True):
         yield {
-            'change_type': ('', item.change_type),
-            'question_type': ('', *item.question_types),
+            'change_type': ('', change.known_type),
+            'question_type': ('', *item.types),
             'em': exact_match(*pair),
             'pm': match(*pair),
             'similarity': close,
@@ -277,7 +239,12 @@ PUBLISHED = Published(
     read_hypo3d,
     compare_answers,
     groups=('change_type', 'question_type'),
-    key=lambda row: row.key,
+    key=lambda row: (
+        row[0],
+        row[1].context_change,
+        row[2].question,
+        tuple(row[2].question_type.split()),
+    ),
     orders={'question_type': ('', *QUESTION_TYPES, ...)},
 )
 """Exact and partial match over all answers, by change, by question, and by both."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import yaml
 from pydantic import Field
@@ -61,17 +61,7 @@ class Hypo3DOptions(QuestionModelOptions):
     change: str = ''
 
 
-class _Named(Protocol):
-    """A suite of a configuration."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def options(self) -> Mapping[str, Any]: ...
-
-
-def hypo3d_options(suites: Iterable[_Named]) -> Hypo3DOptions | None:
+def hypo3d_options(suites: Iterable[Any]) -> Hypo3DOptions | None:
     """Return the options of the suite in a configuration, None without it."""
     given = [item.options for item in suites if item.name == SUITE]
     return validated(Hypo3DOptions, given[0], f'suite "{SUITE}"') if given else None
@@ -217,17 +207,25 @@ def of_run(questions: Sequence[Question], run: Hypo3DRun) -> list[Question]:
     return [item for item in questions if item.provenance.get('run') == run.value]
 
 
+def _pair_with_plain(
+    questions: Sequence[Question], answers: Sequence[Answer], run: Hypo3DRun
+) -> Iterator[tuple[Question, Answer]]:
+    """Yield questions of a run, and the answers to them where no change was described, if any."""
+    given = {answer.question_id: answer for answer in answers if answer.value is not None}
+    plain = {item.provenance['item']: item.id for item in of_run(questions, Hypo3DRun.UNCHANGED)}
+    for item in of_run(questions, run):
+        answer = given.get(plain.get(item.provenance['item'], ''))
+        if answer is not None:
+            yield item, answer
+
+
 def count_hallucinations(questions: Sequence[Question], answers: Sequence[Answer]) -> MetricRecord:
     """Return the share of answers that an irrelevant change flips."""
     given = {answer.question_id: answer.value for answer in answers}
-    plain = {item.provenance['item']: item for item in of_run(questions, Hypo3DRun.UNCHANGED)}
-    flips = []
-    for item in of_run(questions, Hypo3DRun.IRRELEVANT):
-        before = plain.get(item.provenance['item'])
-        was = None if before is None else given.get(before.id)
-        if was is not None:
-            now = given.get(item.id)
-            flips.append(now is None or not same_answer(was, now, item.tolerance))
+    flips = [
+        was.value is None or not same_answer(given.get(item.id), was.value, item.tolerance)
+        for item, was in _pair_with_plain(questions, answers, Hypo3DRun.IRRELEVANT)
+    ]
     return MetricRecord.of_share(SUITE, '', 'hallucination_rate', flips, higher_is_better=False)
 
 
@@ -235,14 +233,10 @@ def measure_staleness(
     questions: Sequence[Question], answers: Sequence[Answer], judge: Judge
 ) -> MetricRecord:
     """Return the share of changed answers on which a map that knows no change is wrong."""
-    given = {answer.question_id: answer for answer in answers}
-    plain = {item.provenance['item']: item for item in of_run(questions, Hypo3DRun.UNCHANGED)}
-    pairs: list[tuple[Question, Answer | None]] = [
-        (item, replace(given[before.id], question_id=item.id))
-        for item in of_run(questions, Hypo3DRun.TOLD)
+    pairs = [
+        (item, replace(was, question_id=item.id))
+        for item, was in _pair_with_plain(questions, answers, Hypo3DRun.TOLD)
         if item.provenance['affected'] == 'yes'
-        and (before := plain.get(item.provenance['item'])) is not None
-        and given[before.id].value is not None
     ]
     wrong = [not verdict.correct for verdict in judge.judge(pairs)]
     return MetricRecord.of_share(SUITE, '', 'staleness', wrong, higher_is_better=False)
