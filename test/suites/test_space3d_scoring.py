@@ -20,8 +20,11 @@ from osmabench_ros.language.client import ModelClient, ResponseCache, RetryPolic
 from osmabench_ros.language.settings import make_language_model
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.suites.space3d.folder import DetectedObject, SceneFolder
-from osmabench_ros.suites.space3d.scoring import Grading, read_as_published
-from osmabench_ros.suites.space3d.suite import SentenceGrader
+from osmabench_ros.suites.space3d.scoring import (
+    Grading,
+    SentenceGrader,
+    read_as_published,
+)
 
 KNOWN = {
     number: DetectedObject(class_name='chair', center=center, sizes=(1, 1, 1))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from pydantic import BaseModel, Field
 
 from osmabench_ros.base.documents import parse_json, read_json
@@ -20,13 +22,200 @@ from osmabench_ros.language.model import EmptyReplyError, ImagePart, ModelReques
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.metrics.statistics import wilson_interval
-from osmabench_ros.suites.space3d.folder import DETECTIONS, ReferenceAnswer, SceneFolder
-from osmabench_ros.suites.space3d.suite import SentenceGrader
+from osmabench_ros.suites.space3d.folder import (
+    DETECTIONS,
+    DetectedObject,
+    ReferenceAnswer,
+    SceneFolder,
+    Triple,
+)
+from osmabench_ros.suites.space3d.suite import STRAIGHT_TOLERANCE_M
+from osmabench_ros.vqa.judging import reading
+from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
+from osmabench_ros.vqa.judging.phrases import noun_phrases, words_of
+from osmabench_ros.vqa.kinds import COORDINATE_TOLERANCE_M, WALK_TOLERANCE_M
 from osmabench_ros.vqa.published import Published
 from osmabench_ros.vqa.schemas import parse, schema
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_SLACK_M = 1e-9
+_NUMBER = r'[-+]?\d+(?:\.\d+)?'
+_TRIPLE = re.compile(
+    rf'[\[(]\s*({_NUMBER})\s*m?\s*,\s*({_NUMBER})\s*m?\s*,\s*({_NUMBER})\s*m?\s*[\])]'
+    rf'|\bx\s*[:=]?\s*({_NUMBER})\W+y\s*[:=]?\s*({_NUMBER})\W+z\s*[:=]?\s*({_NUMBER})',
+    re.IGNORECASE,
+)
+_IDS = re.compile(
+    r'(?:\bids?\b\W{0,4}(?:(?:is|are|of|number)\W+)?|#)(\d+(?:\W{0,3}(?:and\W+|ids?\W+|#)?\d+\b)*)'
+    r'(?!\.\d|\s*(?:m|cm|met(?:er|re)s?)\b)',
+    re.IGNORECASE,
+)
+_LABEL = re.compile(r'^[A-Za-z][\w /()-]{0,60}:\s*(?=\S)')
+_NAVIGABLE = re.compile(
+    r'\b(?:navig\w*|walk\w*|paths?|routes?|driv\w*|travel\w*)\b', re.IGNORECASE
+)
+_DISTANCE = re.compile(r'\b(?:distances?|far|apart)\b', re.IGNORECASE)
+_CLAUSE = re.compile(r'\b(?:is|are|was|were|has|have|can|could|would|will|there)\b', re.IGNORECASE)
+_LACKS = re.compile(r"\s+(?:do|does)(?: not|n't) (?:contain|have|include)\b.*", re.IGNORECASE)
+"""After a list of rooms: "kitchen, study do not contain a bed"."""
+
+_SHORT_WORDS = 6
+"""A thing that a shorter answer does not name is not hidden in a clause of it."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts of a sentence: coordinates, ids of objects, and the words left."""
+
+    coordinates: tuple[Triple, ...]
+    ids: frozenset[int]
+    rest: str
+
+    @property
+    def values(self) -> list[float]:
+        """Numbers other than coordinates and ids, lengths in metres; only lengths if any."""
+        found = reading.quantities(self.rest)
+        lengths = [item.value for item in found if item.is_length]
+        return lengths or [item.value for item in found]
+
+
+@lru_cache(maxsize=4096)
+def facts_of(text: str) -> Facts:
+    """Return the facts that a right answer or a system's answer states."""
+    triples = []
+    rest = text
+    for match in _TRIPLE.finditer(text):
+        numbers = [part for part in match.groups() if part is not None]
+        if match[4] is not None or any('.' in number for number in numbers):
+            x, y, z = map(float, numbers)
+            triples.append((x, y, z))
+            rest = rest.replace(match[0], ' ', 1)
+    ids = {int(number) for match in _IDS.finditer(rest) for number in re.findall(r'\d+', match[1])}
+    return Facts(tuple(triples), frozenset(ids), ' '.join(_IDS.sub(' ', rest).split()))
+
+
+@dataclass(frozen=True)
+class RuleGrade:
+    """Whether an answer is right, None if no rule fits, and the rule."""
+
+    correct: bool | None
+    rule: str
+
+
+_NO_RULE = RuleGrade(None, 'no rule fits')
+
+
+@dataclass(frozen=True)
+class SentenceGrader:
+    """Grades answers against right answers in text.
+
+    In this order: what declines; coordinates; distances, navigable ones with a larger tolerance;
+    yes and no; a number of objects; ids; names of objects. The two objects of a distance
+    have to be the ones of the right answer, by id or by the coordinates of their `detections`; an
+    answer that leaves them open is left to a judge, as is one that gives several numbers of which
+    only some are right.
+    """
+
+    detections: Mapping[int, DetectedObject] = field(default_factory=dict)
+    judge: DeterministicJudge = field(default_factory=DeterministicJudge)
+
+    def grade(self, question: str, right: str, said: str, criterion: str = '') -> RuleGrade:
+        """Return the grade of an answer to a question."""
+        if not reading.is_refusal(right):
+            sentences = re.split(r'(?<=[.;\n])\s+', said)
+            if reading.is_refusal(sentences[0]):
+                return RuleGrade(False, 'declines')
+            # A later one may say of another room that something is not known of it.
+            said = ' '.join(sentence for sentence in sentences if not reading.is_refusal(sentence))
+        wanted, given = facts_of(right), facts_of(said)
+        wanted = replace(wanted, rest=_LABEL.sub('', wanted.rest.strip(' ,;.')))
+        if wanted.coordinates:
+            return self._grade_coordinates(wanted, given)
+        context = f'{question} {right} {criterion}'
+        lengths = [item for item in reading.quantities(wanted.rest) if item.is_length]
+        numbers = len(reading.quantities(wanted.rest))
+        if numbers == 1 and (lengths or (_DISTANCE.search(f'{question} {right}'))):
+            tolerance_m = WALK_TOLERANCE_M if _NAVIGABLE.search(context) else STRAIGHT_TOLERANCE_M
+            return self._grade_distance(wanted, given, tolerance_m)
+        if re.match(r'(?:yes|no)\b', reading.plain(right)):
+            polarity = reading.as_yes_no(said)
+            if polarity is None:
+                return _NO_RULE
+            return RuleGrade(polarity == reading.as_yes_no(right), 'yes or no')
+        if reading.is_quantity(wanted.rest) and numbers == 1:
+            return _count(wanted, given, said)
+        if wanted.ids and not re.search(r'[A-Za-z]{3,}', wanted.rest):
+            if not given.ids:
+                return _NO_RULE
+            return RuleGrade(wanted.ids == given.ids, 'ids')
+        return self._grade_objects(wanted.rest, said, question)
+
+    def _grade_coordinates(self, wanted: Facts, given: Facts) -> RuleGrade:
+        stated = [*given.coordinates, *self._find_centers(given.ids)]
+        if not stated:
+            return _NO_RULE
+        return RuleGrade(
+            all(any(_is_near(a, b) for b in stated) for a in wanted.coordinates)
+            and len(given.coordinates) <= len(wanted.coordinates),
+            'coordinates',
+        )
+
+    def _grade_distance(self, wanted: Facts, given: Facts, tolerance_m: float) -> RuleGrade:
+        (right,) = wanted.values
+        near = [abs(value - right) <= tolerance_m + _SLACK_M for value in given.values]
+        if not near:
+            return _NO_RULE
+        if not any(near):
+            return RuleGrade(False, f'distance, {tolerance_m} m')
+        if not all(near):
+            return _NO_RULE
+        if wanted.ids and given.ids:
+            return RuleGrade(wanted.ids == given.ids, 'distance and ids')
+        if wanted.ids and given.coordinates:
+            centers = self._find_centers(wanted.ids)
+            if len(centers) < len(wanted.ids):
+                return _NO_RULE
+            same = all(any(_is_near(a, b) for b in given.coordinates) for a in centers)
+            return RuleGrade(same, 'distance and coordinates')
+        return _NO_RULE if wanted.ids else RuleGrade(True, f'distance, {tolerance_m} m')
+
+    def _find_centers(self, ids: frozenset[int]) -> list[Triple]:
+        known = self.detections
+        return [known[number].center for number in sorted(ids) if number in known]
+
+    def _grade_objects(self, right: str, said: str, question: str) -> RuleGrade:
+        """Return whether all objects or rooms are named, for an answer that only names some."""
+        right, said = _LACKS.sub('', right), _LACKS.sub('', said)
+        if not right or _CLAUSE.search(right) or len(words_of(right)) > 3 * _SHORT_WORDS:
+            return _NO_RULE
+        parts = [part.strip() for part in re.split(r',|\band\b', right) if part.strip()]
+        if not all(noun_phrases(part) for part in parts):
+            return _NO_RULE
+        named = [self.judge.same_text(part, said, question, is_part=True)[0] for part in parts]
+        is_list = not _CLAUSE.search(said)
+        if all(named):
+            more = is_list and len(noun_phrases(said)) > len(parts)
+            return RuleGrade(not more, 'named things')
+        short = len(words_of(said)) <= _SHORT_WORDS
+        return RuleGrade(False, 'named things') if short or any(named) else _NO_RULE
+
+
+def _count(wanted: Facts, given: Facts, said: str) -> RuleGrade:
+    (right,) = wanted.values
+    values = set(given.values)
+    if not values and reading.is_denial(said):
+        values = {0.0}
+    if len(values) != 1:
+        return RuleGrade(False, 'gives no number') if not values else _NO_RULE
+    return RuleGrade(abs(values.pop() - right) <= _SLACK_M, 'number')
+
+
+def _is_near(first: Triple, second: Triple) -> bool:
+    off = np.abs(np.subtract(first, second))
+    return bool((off <= COORDINATE_TOLERANCE_M + _SLACK_M).all())
+
 
 RESULTS = {Mode.COMPAT: 'result.json', Mode.STRICT: 'strict.json'}
 RIGHT, WRONG = '1', '0'
@@ -54,10 +243,6 @@ class Grading:
     vision_judge: ModelClient | None = None
     answers: Path | None = None
     progress: Progress = silent
-
-    def choose_judge(self, reference: ReferenceAnswer) -> ModelClient | None:
-        """Return who judges answers to a question, None without."""
-        return self.text_judge if isinstance(reference.answer, str) else self.vision_judge
 
     def published(self) -> Published[tuple[str, Entry]]:
         """Return how scene folders are scored.
@@ -102,9 +287,12 @@ class Grading:
         claim_folder(out)
         file = out / RESULTS[self.mode]
         kept = _read_kept_verdicts(file)
-        decider = _Compat if self.mode is Mode.COMPAT else _Strict
-        chosen, count = decider(folder, self), len(folder.questions)
+        decide = self._decide_strictly
+        if self.mode is Mode.COMPAT:
+            self._check_judges(folder)
+            decide = self._decide_as_published
         for done, (number, question) in enumerate(folder.questions.items()):
+            count = len(folder.questions)
             self.progress(f'graded {done} of {count} answers', done / count)
             said = answers.get(number)
             # A verdict on another answer says nothing about this one.
@@ -113,13 +301,75 @@ class Grading:
             if said is None:
                 kept[number] = {'result': WRONG, 'justification': 'No answer available.'}
             else:
-                found = chosen.decide(number, question, said)
                 context = folder.references[number].context
+                found = decide(folder, number, said)
                 kept[number] = {**found, 'question': question, 'answer': said, 'context': context}
             if self.mode is Mode.COMPAT:
                 _write(file, kept)
         _write(file, kept)
         return [kept[number] for number in folder.questions]
+
+    def _choose_judge(self, reference: ReferenceAnswer) -> ModelClient | None:
+        return self.text_judge if isinstance(reference.answer, str) else self.vision_judge
+
+    def _check_judges(self, folder: SceneFolder) -> None:
+        for item in folder.references.values():
+            if self._choose_judge(item) is None:
+                option = '--judge' if isinstance(item.answer, str) else '--vision-judge'
+                raise ConfigError(
+                    f'{folder.path}: compat has every answer judged by a model; give {option}, or '
+                    'score in strict mode'
+                )
+
+    def _decide_as_published(self, folder: SceneFolder, number: str, said: str) -> Entry:
+        """Send an answer to a model, and read its reply as the published code does."""
+        client = self._choose_judge(folder.references[number])
+        assert client is not None
+        try:
+            return client.ask(_make_request(folder, number, said), read_as_published)
+        except RefusalError as refusal:
+            return {'error': str(refusal)}
+        except EmptyReplyError:
+            return {'error': ''}
+
+    def _decide_strictly(self, folder: SceneFolder, number: str, said: str) -> Entry:
+        """Ask rules first; a model where none fits, if there is one."""
+        reference = folder.references[number]
+        rule = 'an image shows what is right'
+        if isinstance(reference.answer, str):
+            known = folder.detections if (folder.path / DETECTIONS).exists() else {}
+            grade = SentenceGrader(known).grade(
+                folder.questions[number], reference.answer, said, reference.prompt
+            )
+            rule = grade.rule
+            if grade.correct is not None:
+                result = RIGHT if grade.correct else WRONG
+                return {'result': result, 'justification': rule, 'by': 'rule'}
+        client = self._choose_judge(reference)
+        if client is None:
+            return {'justification': rule, 'by': 'none'}
+        request = _make_request(folder, number, said, schema(_Judgement))
+        try:
+            found = client.ask(request, lambda text: parse(_Judgement, text))
+        except RefusalError as refusal:
+            return {'justification': str(refusal), 'by': 'none'}
+        return {**found.model_dump(), 'by': client.name}
+
+
+def _make_request(
+    folder: SceneFolder, number: str, said: str, schema: Mapping[str, Any] | None = None
+) -> ModelRequest:
+    reference, prompt = folder.references[number], load_prompt('judge_space3d')
+    shown = not isinstance(reference.answer, str)
+    text = prompt.render(
+        question=folder.questions[number],
+        right=reference.context,
+        answer=said,
+        criterion=reference.prompt,
+        image=shown,
+    )
+    images = (ImagePart(folder.image(number)),) if shown else ()
+    return ModelRequest(text, prompt.system, images, schema, max_output_tokens=4000)
 
 
 def _read_kept_verdicts(file: Path) -> dict[str, Entry]:
@@ -136,53 +386,6 @@ def _write(file: Path, kept: Mapping[str, Entry]) -> None:
     write_text(file, json.dumps(kept, indent=4))
 
 
-class _Decider:
-    """Decides whether answers to a scene are right, by models if need be."""
-
-    def __init__(self, folder: SceneFolder, grading: Grading) -> None:
-        self._folder, self._grading, self._prompt = folder, grading, load_prompt('judge_space3d')
-
-    def _request(
-        self, number: str, question: str, said: str, schema: Mapping[str, Any] | None = None
-    ) -> ModelRequest:
-        reference = self._folder.references[number]
-        shown = not isinstance(reference.answer, str)
-        text = self._prompt.render(
-            question=question,
-            right=reference.context,
-            answer=said,
-            criterion=reference.prompt,
-            image=shown,
-        )
-        images = (ImagePart(self._folder.image(number)),) if shown else ()
-        return ModelRequest(text, self._prompt.system, images, schema, max_output_tokens=4000)
-
-
-class _Compat(_Decider):
-    """Sends every answer to a model, and reads its reply as the published code does."""
-
-    def __init__(self, folder: SceneFolder, grading: Grading) -> None:
-        super().__init__(folder, grading)
-        for item in folder.references.values():
-            if grading.choose_judge(item) is None:
-                option = '--judge' if isinstance(item.answer, str) else '--vision-judge'
-                raise ConfigError(
-                    f'{folder.path}: compat has every answer judged by a model; give {option}, or '
-                    'score in strict mode'
-                )
-
-    def decide(self, number: str, question: str, said: str) -> Entry:
-        request = self._request(number, question, said)
-        client = self._grading.choose_judge(self._folder.references[number])
-        assert client is not None
-        try:
-            return client.ask(request, read_as_published)
-        except RefusalError as refusal:
-            return {'error': str(refusal)}
-        except EmptyReplyError:
-            return {'error': ''}
-
-
 def read_as_published(reply: str) -> Entry:
     """Return the verdict that the published code reads in a reply: its first line with JSON.
 
@@ -197,34 +400,6 @@ def read_as_published(reply: str) -> Entry:
     except LanguageModelError:
         return {'error': reply}
     return dict(found) if isinstance(found, dict) else {'error': reply}
-
-
-class _Strict(_Decider):
-    """Rules first; a model where none fits, if there is one."""
-
-    def __init__(self, folder: SceneFolder, grading: Grading) -> None:
-        super().__init__(folder, grading)
-        known = folder.detections if (folder.path / DETECTIONS).exists() else {}
-        self._grader = SentenceGrader(known)
-
-    def decide(self, number: str, question: str, said: str) -> Entry:
-        reference = self._folder.references[number]
-        rule = 'an image shows what is right'
-        if isinstance(reference.answer, str):
-            grade = self._grader.grade(question, reference.answer, said, reference.prompt)
-            rule = grade.rule
-            if grade.correct is not None:
-                result = RIGHT if grade.correct else WRONG
-                return {'result': result, 'justification': rule, 'by': 'rule'}
-        client = self._grading.choose_judge(reference)
-        if client is None:
-            return {'justification': rule, 'by': 'none'}
-        request = self._request(number, question, said, schema(_Judgement))
-        try:
-            found = client.ask(request, lambda text: parse(_Judgement, text))
-        except RefusalError as refusal:
-            return {'justification': str(refusal), 'by': 'none'}
-        return {**found.model_dump(), 'by': client.name}
 
 
 def _compare(entries: Sequence[tuple[str, Entry]], _mode: Mode) -> Iterator[dict[str, Any]]:
