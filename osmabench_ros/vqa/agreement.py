@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from osmabench_ros.base.progress import Progress, counted, silent
+from osmabench_ros.vqa.judging import reading
 from osmabench_ros.vqa.judging.deterministic import ASKS_ATTRIBUTE, Judge, is_joint
-from osmabench_ros.vqa.judging.phrases import NounPhrase, noun_phrases, words_of
-from osmabench_ros.vqa.judging.reading import is_denial, is_refusal, plain
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question
 from osmabench_ros.vqa.saved_answers import SavedAnswer
@@ -63,7 +62,8 @@ def check_judge(
         fault = _fault(item, alike[_wording(item)]) if pair[0] is not pair[1] else ''
         doubtful += [(item, fault)] if fault else []
         groups['all'].append(pair)
-        if _is_equal(item):
+        _, right, said = _wording(item)
+        if right == said:
             rejected += [] if verdict.correct else [item]
             continue
         groups['different strings'].append(pair)
@@ -88,17 +88,17 @@ def select_judged_answers(saved: Sequence[SavedAnswer]) -> list[tuple[Question, 
     ]
 
 
-def _is_equal(item: SavedAnswer) -> bool:
-    return plain(item.question.answer) == plain(item.answer.value or '')
-
-
 _GROUPS = ('all', 'different strings', 'without doubtful verdicts')
 _EMPTY_WORDS = ('', 'answer', 'yes', 'no', 'none')
 
 
 def _wording(item: SavedAnswer) -> tuple[str, str, str]:
     question = item.question
-    return question.text.lower(), plain(question.answer), plain(item.answer.value or '')
+    return (
+        question.text.lower(),
+        reading.plain(question.answer),
+        reading.plain(item.answer.value or ''),
+    )
 
 
 def _verdicts_alike(saved: Sequence[SavedAnswer]) -> dict[tuple[str, str, str], list[bool]]:
@@ -121,9 +121,9 @@ def _fault(item: SavedAnswer, alike: Sequence[bool]) -> str:
 
 def _too_strict(right: str, said: str) -> str:
     """Return why an answer should not have been rejected, '' if nothing shows it."""
-    if is_refusal(said) and is_refusal(right):
+    if reading.is_refusal(said) and reading.is_refusal(right):
         return 'declining is rejected where it is right'
-    wanted, given = noun_phrases(right), noun_phrases(said)
+    wanted, given = reading.noun_phrases(right), reading.noun_phrases(said)
     less = [thing for thing in wanted if len(given) == 1 and _is_less_of(given[0], thing)]
     if any(thing.noun == given[0].noun for thing in less):
         return 'the thing is rejected for what is left out of it'
@@ -132,13 +132,13 @@ def _too_strict(right: str, said: str) -> str:
 
 def _too_lenient(right: str, said: str, question: str) -> str:
     """Return why an answer should not have been accepted, '' if nothing shows it."""
-    if plain(said) in _EMPTY_WORDS:
+    if reading.plain(said) in _EMPTY_WORDS:
         return 'a word that says nothing here is accepted'
-    if is_refusal(said) != is_refusal(right):
+    if reading.is_refusal(said) != reading.is_refusal(right):
         return 'declining is accepted for an answer, or the other way'
-    if is_denial(said) and not is_denial(right):
+    if reading.is_denial(said) and not reading.is_denial(right):
         return 'that there is none is accepted'
-    wanted, given = noun_phrases(right), noun_phrases(said)
+    wanted, given = reading.noun_phrases(right), reading.noun_phrases(said)
     asked_for = ASKS_ATTRIBUTE.search(question)
     kind = asked_for.lastgroup if asked_for else None
     if kind and any(getattr(item, kind) for item in wanted) > any(
@@ -151,7 +151,7 @@ def _too_lenient(right: str, said: str, question: str) -> str:
     if wanted and all(thing.noun for thing in wanted) and not any(nouns - _numbers(said)):
         return 'an answer that names no thing is accepted for one'
     name = knowledge().name
-    asked = {name(word) for word in words_of(question)}
+    asked = {name(word) for word in reading.words_of(question)}
     named = all(noun and {name(word) for word in noun.split()} <= asked for noun in nouns)
     if named and not {name(noun) for noun in nouns} & {name(thing.noun) for thing in wanted}:
         return 'only what the question names itself is accepted'
@@ -159,10 +159,10 @@ def _too_lenient(right: str, said: str, question: str) -> str:
 
 
 def _numbers(text: str) -> set[str]:
-    return {word for word in words_of(text) if word[0].isdigit()}
+    return {word for word in reading.words_of(text) if word[0].isdigit()}
 
 
-def _is_less_of(given: NounPhrase, wanted: NounPhrase) -> bool:
+def _is_less_of(given: reading.NounPhrase, wanted: reading.NounPhrase) -> bool:
     """Return whether one object is named, by its noun or a synonym, and nothing new said of it."""
     name = knowledge().name
     return name(given.noun) == name(wanted.noun) and {*given.adjectives} <= {*wanted.adjectives}

@@ -32,7 +32,6 @@ from osmabench_ros.suites.space3d.folder import (
 from osmabench_ros.suites.space3d.suite import STRAIGHT_TOLERANCE_M
 from osmabench_ros.vqa.judging import reading
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
-from osmabench_ros.vqa.judging.phrases import noun_phrases, words_of
 from osmabench_ros.vqa.kinds import COORDINATE_TOLERANCE_M, WALK_TOLERANCE_M
 from osmabench_ros.vqa.published import Published
 from osmabench_ros.vqa.schemas import parse, schema
@@ -188,17 +187,17 @@ class SentenceGrader:
     def _grade_objects(self, right: str, said: str, question: str) -> RuleGrade:
         """Return whether all objects or rooms are named, for an answer that only names some."""
         right, said = _LACKS.sub('', right), _LACKS.sub('', said)
-        if not right or _CLAUSE.search(right) or len(words_of(right)) > 3 * _SHORT_WORDS:
+        if not right or _CLAUSE.search(right) or len(reading.words_of(right)) > 3 * _SHORT_WORDS:
             return _NO_RULE
         parts = [part.strip() for part in re.split(r',|\band\b', right) if part.strip()]
-        if not all(noun_phrases(part) for part in parts):
+        if not all(reading.noun_phrases(part) for part in parts):
             return _NO_RULE
         named = [self.judge.same_text(part, said, question, is_part=True)[0] for part in parts]
         is_list = not _CLAUSE.search(said)
         if all(named):
-            more = is_list and len(noun_phrases(said)) > len(parts)
+            more = is_list and len(reading.noun_phrases(said)) > len(parts)
             return RuleGrade(not more, 'named things')
-        short = len(words_of(said)) <= _SHORT_WORDS
+        short = len(reading.words_of(said)) <= _SHORT_WORDS
         return RuleGrade(False, 'named things') if short or any(named) else _NO_RULE
 
 

@@ -8,18 +8,9 @@ from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.vqa.english import basic_color, material_noun
 from osmabench_ros.vqa.grading import Grade, grade
 from osmabench_ros.vqa.graph_index import Embedder
-from osmabench_ros.vqa.judging.phrases import NounPhrase, noun_phrases, predicate, words_of
-from osmabench_ros.vqa.judging.reading import (
-    as_number,
-    as_yes_no,
-    is_denial,
-    is_quantity,
-    is_refusal,
-    plain,
-    quantities,
-)
+from osmabench_ros.vqa.judging import reading
 from osmabench_ros.vqa.knowledge import knowledge
-from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict
+from osmabench_ros.vqa.questions import Answer, AnswerType, AnswerValue, Question, Verdict
 
 SIMILARITY_THRESHOLD = 0.7
 """Cosine of the bundled sentence embedder from which two nouns count as one kind of thing."""
@@ -66,27 +57,32 @@ class DeterministicJudge:
         del progress
         if self._embedder is not None:
             # An embedder caches; one batch takes a tenth of the time of single nouns.
-            self._embedder.embed(_nouns(pairs))
+            texts = (
+                str(text)
+                for question, answer in pairs
+                if question.answer_type is AnswerType.TEXT and answer is not None
+                for text in (question.answer, answer.value)
+            )
+            named = (thing.noun for text in texts for thing in reading.noun_phrases(text))
+            self._embedder.embed(sorted(set(named) - {''}))
         return [self._verdict(question, answer) for question, answer in pairs]
 
     def _verdict(self, question: Question, answer: Answer | None) -> Verdict:
         if answer is None or answer.value is None:
             reason = 'no answer' if answer is None else answer.note or 'no answer'
             return Verdict(question.id, False, self.name, answered=False, reason=reason)
-        formed = grade(question, answer.value)
-        if formed is None:
-            formed = Grade(*self._compare(question, answer))
-        answered = not is_refusal(answer.value) or formed.correct
-        correct, score = formed.correct, formed.score
-        return Verdict(question.id, correct, self.name, answered, formed.reason, score=score)
+        found = grade(question, answer.value) or Grade(*self._compare(question, answer.value))
+        answered = not reading.is_refusal(answer.value) or found.correct
+        return Verdict(
+            question.id, found.correct, self.name, answered, found.reason, score=found.score
+        )
 
-    def _compare(self, question: Question, answer: Answer) -> tuple[bool, str]:
-        assert answer.value is not None
+    def _compare(self, question: Question, said: AnswerValue) -> tuple[bool, str]:
         if question.answer_type is AnswerType.YES_NO:
-            return _same_polarity(str(question.answer), str(answer.value))
+            return _same_polarity(str(question.answer), str(said))
         if question.answer_type in (AnswerType.INTEGER, AnswerType.NUMBER):
-            return _close(question, answer)
-        return self.same_text(str(question.answer), str(answer.value), question.text)
+            return _is_close(question, said)
+        return self.same_text(str(question.answer), str(said), question.text)
 
     def same_text(
         self, right: str, said: str, question: str = '', *, is_part: bool = False
@@ -95,21 +91,23 @@ class DeterministicJudge:
 
         Where `right` is part of the right answer, `said` may name other objects too.
         """
-        if plain(right) == plain(said):
+        if reading.plain(right) == reading.plain(said):
             return True, 'equal'
-        if is_quantity(right):
+        if reading.is_quantity(right):
             return _same_quantity(right, said), 'number'
-        if _BEGINS_YES_NO.match(plain(right)):
+        if _BEGINS_YES_NO.match(reading.plain(right)):
             return _same_polarity(right, said)
-        if is_refusal(said) or is_refusal(right):
-            refused = [is_refusal(text) and not is_denial(text) for text in (right, said)]
+        if reading.is_refusal(said) or reading.is_refusal(right):
+            refused = [
+                reading.is_refusal(text) and not reading.is_denial(text) for text in (right, said)
+            ]
             if any(refused):
                 return all(refused), 'refusal'
-        if is_denial(said) or is_denial(right):
-            return is_denial(said) and is_denial(right), 'denial'
-        if _BEGINS_YES_NO.match(plain(said)):
+        if reading.is_denial(said) or reading.is_denial(right):
+            return reading.is_denial(said) and reading.is_denial(right), 'denial'
+        if _BEGINS_YES_NO.match(reading.plain(said)):
             return False, 'yes or no to an open question'
-        first, second = quantities(right), quantities(said)
+        first, second = reading.quantities(right), reading.quantities(said)
         if first and second and {q.value for q in first} != {q.value for q in second}:
             return False, 'different numbers'
         return self._same_objects(right, said, question, is_part=is_part)
@@ -121,7 +119,7 @@ class DeterministicJudge:
             return False, 'the opposite'
         if same := _same_attribute(right, said, question):
             return same
-        wanted, given = noun_phrases(right), noun_phrases(said)
+        wanted, given = reading.noun_phrases(right), reading.noun_phrases(said)
         if not wanted or not given:
             return False, 'empty'
         is_choice = bool(_OFFERS.search(question))
@@ -133,7 +131,9 @@ class DeterministicJudge:
         ]
         return all(found) if is_joint(right) else any(found), 'objects'
 
-    def _is_same(self, wanted: NounPhrase, given: NounPhrase, *, exactly: bool) -> bool:
+    def _is_same(
+        self, wanted: reading.NounPhrase, given: reading.NounPhrase, *, exactly: bool
+    ) -> bool:
         """Return whether two phrases name one object; `exactly` as one of several is chosen."""
         if _conflict(wanted, given):
             return False
@@ -145,20 +145,17 @@ class DeterministicJudge:
             return True
         by_head = 1 in (len(first), len(second)) and first[-1] == second[-1]
         by_words = set(map(known.canonical, first)) == set(map(known.canonical, second))
-        return (
-            not exactly and (by_head or by_words or known.calls(wanted.noun, given.noun))
-        ) or self._is_similar(wanted.noun, given.noun)
-
-    def _is_similar(self, wanted: str, given: str) -> bool:
+        if not exactly and (by_head or by_words or known.calls(wanted.noun, given.noun)):
+            return True
         if self._embedder is None:
             return False
-        features = self._embedder.embed([wanted, given])
+        features = self._embedder.embed([wanted.noun, given.noun])
         return float(features[0] @ features[1]) >= SIMILARITY_THRESHOLD
 
 
 def _is_opposite(right: str, said: str) -> bool:
     """Return whether one text has a word, and the other only its opposite."""
-    words = set(words_of(right)), set(words_of(said))
+    words = set(reading.words_of(right)), set(reading.words_of(said))
     return any(
         {a, b} & words[0] == {a} and {a, b} & words[1] == {b}
         for pair in knowledge().opposites
@@ -168,39 +165,27 @@ def _is_opposite(right: str, said: str) -> bool:
 
 def is_joint(right: str) -> bool:
     """Return whether "and" joins objects of a right answer, so that all have to be named."""
-    parts = [part for part in right.split(',') if any(t.noun for t in noun_phrases(part))]
-    return len(noun_phrases(right)) > len(parts)
-
-
-def _nouns(pairs: Sequence[tuple[Question, Answer | None]]) -> list[str]:
-    texts = [
-        text
-        for question, answer in pairs
-        if question.answer_type is AnswerType.TEXT and answer is not None
-        for text in (str(question.answer), str(answer.value))
-    ]
-    return sorted({thing.noun for text in texts for thing in noun_phrases(text) if thing.noun})
+    parts = [part for part in right.split(',') if any(t.noun for t in reading.noun_phrases(part))]
+    return len(reading.noun_phrases(right)) > len(parts)
 
 
 def _same_polarity(right: str, said: str) -> tuple[bool, str]:
-    found = as_yes_no(said)
-    return found is not None and found == as_yes_no(right), f'said {found}'
+    found = reading.as_yes_no(said)
+    return found is not None and found == reading.as_yes_no(right), f'said {found}'
 
 
-def _close(question: Question, answer: Answer) -> tuple[bool, str]:
-    assert answer.value is not None
-    right, said = as_number(question.answer), as_number(answer.value)
+def _is_close(question: Question, value: AnswerValue) -> tuple[bool, str]:
+    right, said = reading.as_number(question.answer), reading.as_number(value)
     # "There are no chairs" counts them, a bare "no" does not.
-    if said is None and right == 0 and is_denial(answer.value) and plain(answer.value) != 'no':
+    if said is None and right == 0 and reading.is_denial(value) and reading.plain(value) != 'no':
         said = 0.0
     if right is None or said is None:
-        same = right is None and plain(question.answer) == plain(answer.value)
+        same = right is None and reading.plain(question.answer) == reading.plain(value)
         return same, 'not a number'
-    slack = question.tolerance + 1e-9
-    return abs(right - said) <= slack, f'off by {abs(right - said):g}'
+    return abs(right - said) <= question.tolerance + 1e-9, f'off by {abs(right - said):g}'
 
 
-def _kinds(phrases: Sequence[NounPhrase]) -> set[str]:
+def _kinds(phrases: Sequence[reading.NounPhrase]) -> set[str]:
     """Return the kinds of objects that phrases name, each under one of its names."""
     return {knowledge().name(phrase.noun) for phrase in phrases}
 
@@ -211,9 +196,9 @@ RELATIVE_TOLERANCE = 0.01
 
 def _same_quantity(right: str, said: str) -> bool:
     """Return whether an answer gives the right number, to half its last digit or 1 %."""
-    (wanted, *others), given = quantities(right), quantities(said)
+    (wanted, *others), given = reading.quantities(right), reading.quantities(said)
     if others or len(given) != 1:
-        return [q.value for q in quantities(right)] == [q.value for q in given]
+        return [q.value for q in reading.quantities(right)] == [q.value for q in given]
     slack = max(wanted.step / 2, RELATIVE_TOLERANCE * abs(wanted.value)) + 1e-9
     return abs(wanted.value - given[0].value) <= slack
 
@@ -221,7 +206,10 @@ def _same_quantity(right: str, said: str) -> bool:
 def _same_attribute(right: str, said: str, question: str) -> tuple[bool, str] | None:
     """Return whether the attribute that a question asks for is right, None if it asks for none."""
     asked = ASKS_ATTRIBUTE.search(question)
-    wanted, given = noun_phrases(right), noun_phrases(predicate(said, question))[:1]
+    wanted, given = (
+        reading.noun_phrases(right),
+        reading.noun_phrases(reading.predicate(said, question))[:1],
+    )
     if asked and asked['materials'] and any(thing.materials for thing in wanted):
         found = {material for thing in given for material in thing.materials}
         return any(thing.materials & found for thing in wanted), 'material'
@@ -240,14 +228,14 @@ def _is_one_of(color: str, others: Iterable[str]) -> bool:
     )
 
 
-def _same_description(wanted: NounPhrase, given: NounPhrase) -> bool:
+def _same_description(wanted: reading.NounPhrase, given: reading.NounPhrase) -> bool:
     """Return whether one of two phrases without a noun says all that the other says."""
     first, second = ({*map(material_noun, phrase.adjectives)} for phrase in (wanted, given))
     first, second = ({basic_color(word) for word in words} for words in (first, second))
     return bool(first and second) and (first <= second or second <= first)
 
 
-def _conflict(wanted: NounPhrase, given: NounPhrase) -> bool:
+def _conflict(wanted: reading.NounPhrase, given: reading.NounPhrase) -> bool:
     """Return whether both give colours or materials, and share none of them."""
     if wanted.colors and not any(
         _is_one_of(c, wanted.colors) for c in given.colors or wanted.colors
