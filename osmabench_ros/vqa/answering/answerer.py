@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from osmabench_ros.base.extensions import (
     ANSWERERS,
@@ -128,14 +128,6 @@ class AnsweringMaterial:
         return self.client
 
 
-class AnswererFactory(Protocol):
-    """Constructor that entry points name."""
-
-    def __call__(self, *, material: AnsweringMaterial, options: dict[str, Any]) -> Answerer:
-        """Make an answerer."""
-        ...
-
-
 def parse_reference(reference: str) -> tuple[str, str]:
     """Return answerer and language model, '' for none; a model name means the graph answerer."""
     name, _, model = reference.partition(':')
@@ -154,5 +146,6 @@ def make_answerer(
     Raises ConfigError if there is none, it cannot be imported, an option is wrong, or it needs a
     language model and has none.
     """
-    factory = cast('AnswererFactory', load_extension(ANSWERERS, name))
-    return factory(material=material, options=dict(options or {}))
+    factory = load_extension(ANSWERERS, name)
+    answerer: Answerer = factory(material=material, options=dict(options or {}))
+    return answerer

@@ -1,11 +1,8 @@
 """Conversations of a language model with a map: the tools that look objects up in it."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -65,11 +62,8 @@ class Distance(_Arguments):
     second: int = Field(ge=1)
 
 
-class NavigableDistance(_Arguments):
+class NavigableDistance(Distance):
     """Give how far a small robot drives from one object to another, over free floor, in metres."""
-
-    first: int = Field(ge=1)
-    second: int = Field(ge=1)
 
 
 class Look(_Arguments):
@@ -87,12 +81,6 @@ class GiveAnswer(_Arguments):
     nodes: list[int] = Field(default_factory=list, description='Objects it rests on.')
 
 
-@dataclass(frozen=True)
-class _MapTool:
-    arguments: type[_Arguments]
-    serve: Callable[[MapTools, Any], ToolResult | GivenAnswer]
-
-
 class MapTools:
     """The tools on one map."""
 
@@ -101,17 +89,16 @@ class MapTools:
         self._graph = semantic_map.graph
         self._reader = GraphReader.of_map(semantic_map, embedder)
         self._index = self._reader.index
-        self.declared = tuple(_declare_tool(name, tool.arguments) for name, tool in _TOOLS.items())
+        self.declared = tuple(_declare_tool(name, tool) for name, (tool, _) in _TOOLS.items())
 
     def call(self, call: ToolCall) -> ToolResult | GivenAnswer:
         """Return the result of a call, or its answer; of one that cannot be served, the fault."""
-        tool = _TOOLS.get(call.name)
+        if call.name not in _TOOLS:
+            known = ', '.join(_TOOLS)
+            return ToolResult(f'error: there is no tool "{call.name[:80]}"; there are {known}')
+        arguments, serve = _TOOLS[call.name]
         try:
-            if tool is None:
-                raise SilentError(
-                    f'there is no tool "{call.name[:80]}"; there are {", ".join(_TOOLS)}'
-                )
-            result = tool.serve(self, tool.arguments.model_validate(arguments_of(call)))
+            result = serve(self, arguments.model_validate(arguments_of(call)))
         except ValidationError as error:
             return ToolResult(f'error: wrong arguments: {first_fault(error)}')
         except (SilentError, ValueError) as fault:
@@ -120,13 +107,19 @@ class MapTools:
             return result
         return ToolResult(result.text[:MOST_RESULT_CHARACTERS], result.image)
 
-    def _node(self, node_id: int, *, boxed: bool = False) -> SceneNode:
+    def _node(self, node_id: int) -> SceneNode:
         node = self._index.by_id.get(node_id)
         if node is None:
             raise SilentError(f'the map has no object {node_id}; list_objects gives the ids')
-        if boxed and node.box is None:
-            raise SilentError(f'object {node_id} has no box in the map')
         return node
+
+    def _pair(self, wanted: Distance) -> tuple[SceneNode, SceneNode]:
+        """Return two objects that have boxes."""
+        first, second = (self._node(node_id) for node_id in (wanted.first, wanted.second))
+        for node in (first, second):
+            if node.box is None:
+                raise SilentError(f'object {node.id} has no box in the map')
+        return first, second
 
     def list_objects(self, wanted: ListObjects) -> ToolResult:
         """Return the objects that pass the filters, a JSON line each."""
@@ -138,7 +131,10 @@ class MapTools:
             things = tuple(n for n in things if n.parent == wanted.room)
         word = wanted.containing.lower()
         things = tuple(n for n in things if word in _text_of(n))
-        lines = [_brief(described(node, self._graph)) for node in things[wanted.first :]]
+        kept = ('id', 'label', 'room', 'center', 'size')
+        known = [described(node, self._graph) for node in things[wanted.first :]]
+        brief = [{key: data[key] for key in kept if key in data} for data in known]
+        lines = [json.dumps(data, ensure_ascii=False) for data in brief]
         head = f'{len(things)} objects'
         left = len(lines) - _MOST_ROWS
         tail = [f'{left} more: set first to {wanted.first + _MOST_ROWS}'] if left > 0 else []
@@ -172,7 +168,7 @@ class MapTools:
 
     def distance(self, wanted: Distance) -> ToolResult:
         """Return the distances of centres and of boxes."""
-        first, second = (self._node(i, boxed=True) for i in (wanted.first, wanted.second))
+        first, second = self._pair(wanted)
         between_m = first.known_box.measure_gap(second.known_box)
         apart_m = centre_distance_m(first, second)
         data = {'centers_m': round(apart_m, 3), 'boxes_m': round(between_m, 3)}
@@ -180,8 +176,8 @@ class MapTools:
 
     def navigable_distance(self, wanted: NavigableDistance) -> ToolResult:
         """Return the length of the shortest way between the free places next to the centres."""
-        first, second = (self._node(i, boxed=True) for i in (wanted.first, wanted.second))
-        return ToolResult(json.dumps({'metres': round(self._reader.walk_m(first, second), 2)}))
+        length_m = self._reader.walk_m(*self._pair(wanted))
+        return ToolResult(json.dumps({'metres': round(length_m, 2)}))
 
     def look(self, wanted: Look) -> ToolResult:
         """Return a picture of the points."""
@@ -202,14 +198,15 @@ class MapTools:
         return GivenAnswer(id='', answer=wanted.answer, nodes=wanted.nodes)
 
 
-_TOOLS: Mapping[str, _MapTool] = {
-    'list_objects': _MapTool(ListObjects, MapTools.list_objects),
-    'describe_object': _MapTool(DescribeObject, MapTools.describe_object),
-    'list_rooms': _MapTool(ListRooms, MapTools.list_rooms),
-    'distance': _MapTool(Distance, MapTools.distance),
-    'navigable_distance': _MapTool(NavigableDistance, MapTools.navigable_distance),
-    'look': _MapTool(Look, MapTools.look),
-    'answer': _MapTool(GiveAnswer, MapTools.answer),
+_Serve = Callable[[MapTools, Any], ToolResult | GivenAnswer]
+_TOOLS: Mapping[str, tuple[type[_Arguments], _Serve]] = {
+    'list_objects': (ListObjects, MapTools.list_objects),
+    'describe_object': (DescribeObject, MapTools.describe_object),
+    'list_rooms': (ListRooms, MapTools.list_rooms),
+    'distance': (Distance, MapTools.distance),
+    'navigable_distance': (NavigableDistance, MapTools.navigable_distance),
+    'look': (Look, MapTools.look),
+    'answer': (GiveAnswer, MapTools.answer),
 }
 
 
@@ -227,11 +224,6 @@ def _declare_tool(name: str, arguments: type[_Arguments]) -> Tool:
 def _text_of(node: SceneNode) -> str:
     values = (str(value) for value in node.attributes.values())
     return ' '.join((normalised_name(node.label), *values, *node.captions)).lower()
-
-
-def _brief(data: dict[str, Any]) -> str:
-    kept = ('id', 'label', 'room', 'center', 'size')
-    return json.dumps({key: data[key] for key in kept if key in data}, ensure_ascii=False)
 
 
 class MapToolsContext(Context):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Protocol
@@ -314,15 +314,7 @@ question_only = partial(LanguageModelAnswerer, QuestionOnly)
 def caption(graph: SceneGraph, max_tokens: int) -> tuple[list[str], int]:
     """Return a sentence for each object within a budget, and how many objects had no room."""
     things = _by_importance(graph)
-    relations: dict[int, list[str]] = {}
-    for edge in graph.edges:
-        target = graph.by_id[edge.target]
-        if target.kind in THINGS:
-            words = f'{edge.type or edge.text} {_name_node(target)}'
-            relations.setdefault(edge.source, []).append(words)
-    sentences, _ = _fitting(
-        (_sentence(node, graph, relations.get(node.id, ())) for node in things), max_tokens
-    )
+    sentences, _ = _fitting((_sentence(node, graph) for node in things), max_tokens)
     return sentences, len(things) - len(sentences)
 
 
@@ -347,7 +339,7 @@ def _name_node(node: SceneNode) -> str:
     return f'the {normalised_name(node.label) or "unnamed thing"} (object {node.id})'
 
 
-def _sentence(node: SceneNode, graph: SceneGraph, relations: Sequence[str]) -> str:
+def _sentence(node: SceneNode, graph: SceneGraph) -> str:
     parts = described(node, graph)
     about = [f'{key} {value}' for key, value in parts.get('attributes', {}).items()]
     about += [f'in the room {parts["room"]}'] if parts.get('room') else []
@@ -356,7 +348,10 @@ def _sentence(node: SceneNode, graph: SceneGraph, relations: Sequence[str]) -> s
         width, depth, height = parts['size']
         about.append(f'centred at ({x}, {y}, {z}) m and {width} x {depth} x {height} m large')
     about += [f'described as {json.dumps(text)}' for text in parts.get('captions', ())]
-    about += relations
+    for edge in graph.edges:
+        target = graph.by_id[edge.target]
+        if edge.source == node.id and target.kind in THINGS:
+            about.append(f'{edge.type or edge.text} {_name_node(target)}')
     called = _name_node(node)
     return f'{called[0].upper()}{called[1:]} is {", ".join(about) or "there"}.'
 
@@ -408,14 +403,17 @@ def show_graph(graph: SceneGraph, max_tokens: int, *, relations: bool = True) ->
         (json.dumps(described(node, graph), ensure_ascii=False) for node in things), max_tokens
     )
     kept = {node.id for node in things[: len(lines)]}
-    related, relations_dropped = [], 0
-    for edge_line in _relation_lines(graph, kept) if relations else ():
-        cost = model.estimated_tokens(edge_line) + 1
-        if cost > left:
-            relations_dropped += 1
-            continue
-        left -= cost
-        related.append(edge_line)
+    related = []
+    said = dict.fromkeys(
+        f'{edge.source} {" ".join((edge.type or edge.text).split())[:60]} {edge.target}'
+        for edge in graph.edges
+        if relations and edge.source in kept and edge.target in kept
+    )
+    for line in said:
+        cost = model.estimated_tokens(line) + 1
+        if cost <= left:
+            left -= cost
+            related.append(line)
     known = {node.id for node in things}
     ends = ({edge.source, edge.target} for edge in graph.edges)
     ends_lost = sum(pair <= known and not pair <= kept for pair in ends)
@@ -424,7 +422,7 @@ def show_graph(graph: SceneGraph, max_tokens: int, *, relations: bool = True) ->
         nodes=frozenset(graph.by_id),
         dropped={
             'dropped_nodes': len(things) - len(kept),
-            'dropped_relations': relations_dropped + (ends_lost if relations else 0),
+            'dropped_relations': len(said) - len(related) + (ends_lost if relations else 0),
         },
     )
 
@@ -451,14 +449,3 @@ def described(node: SceneNode, graph: SceneGraph) -> dict[str, Any]:
 def _short(text: str) -> str:
     plain = ' '.join(text.split())
     return plain if len(plain) <= _LONGEST_CAPTION else plain[: _LONGEST_CAPTION - 1] + '…'
-
-
-def _relation_lines(graph: SceneGraph, kept: set[int]) -> Iterator[str]:
-    seen: set[str] = set()
-    for edge in graph.edges:
-        if edge.source in kept and edge.target in kept:
-            word = ' '.join((edge.type or edge.text).split())[:60]
-            line = f'{edge.source} {word} {edge.target}'
-            if line not in seen:
-                seen.add(line)
-                yield line

@@ -3,9 +3,7 @@
 import io
 import math
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +14,7 @@ from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.language.model import ImagePart
-from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
+from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind
 from osmabench_ros.vqa.questions import Inquiry
@@ -69,13 +67,8 @@ def camera_at(eye_m: ArrayLike, target_m: ArrayLike) -> Pose:
         raise ValueError('the camera is at the point that it looks at')
     yaw, pitch = math.atan2(way[1], way[0]), math.atan2(-way[2], across)
     level = Pose.from_yaw(yaw, eye)
-    down = np.array(
-        [
-            [math.cos(pitch), 0.0, math.sin(pitch)],
-            [0.0, 1.0, 0.0],
-            [-math.sin(pitch), 0.0, math.cos(pitch)],
-        ]
-    )
+    cosine, sine = math.cos(pitch), math.sin(pitch)
+    down = np.array([[cosine, 0.0, sine], [0.0, 1.0, 0.0], [-sine, 0.0, cosine]])
     return level @ Pose(down, np.zeros(3)) @ OPTICAL_IN_LINK
 
 
@@ -127,18 +120,14 @@ def _paint_squares(
 
 def points_of(semantic_map: SemanticMap) -> tuple[NDArray[np.float32], NDArray[np.uint8]] | None:
     """Return the valid points of a map and their colours, grey without; None if there are none."""
-    dense: DenseMap | None = semantic_map.dense
+    dense = semantic_map.dense
     if dense is None:
         return None
     valid = np.isfinite(dense.points).all(axis=1)
-    if dense.valid is not None:
-        valid &= dense.valid
-    if not valid.any():
-        return None
-    colors = dense.colors
-    if colors is None:
-        colors = np.full(dense.points.shape, _GRAY, np.uint8)
-    return dense.points[valid], colors[valid]
+    valid &= True if dense.valid is None else dense.valid
+    gray = np.full(dense.points.shape, _GRAY, np.uint8)
+    colors = gray if dense.colors is None else dense.colors
+    return (dense.points[valid], colors[valid]) if valid.any() else None
 
 
 def four_views(
@@ -206,16 +195,13 @@ def top_view_of(semantic_map: SemanticMap, *, labels: bool) -> tuple[NDArray[np.
             top, bottom = sorted(corners[:, 1].tolist())
             draw.rectangle((left, top, right, bottom), outline='gray')
         if labels and node.label:
-            _write(draw, tuple(corners.mean(axis=0).tolist()), normalised_name(node.label))
+            x, y = corners.mean(axis=0).tolist()
+            # Default fonts only have Latin letters.
+            name = normalised_name(node.label).encode('latin-1', 'replace').decode('latin-1')
+            draw.text((x, y), name, fill='black', anchor='mm', stroke_width=2, stroke_fill='white')
     (x0, y0), (x1, y1) = low.tolist(), high.tolist()
     axes = f'x runs right from {x0:.2f} to {x1:.2f} m, y runs up from {y0:.2f} to {y1:.2f} m'
     return np.asarray(canvas), axes
-
-
-def _write(draw: Any, place: Sequence[float], text: str) -> None:
-    # Default fonts only have Latin letters.
-    plain = text.encode('latin-1', 'replace').decode('latin-1')
-    draw.text(place, plain, fill='black', anchor='mm', stroke_width=2, stroke_fill='white')
 
 
 def encoded(image: NDArray[np.uint8]) -> ImagePart:
