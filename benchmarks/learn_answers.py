@@ -17,6 +17,7 @@ from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.vqa.answering.learned_text import collect_answers
 from osmabench_ros.vqa.exact.generation import generate_questions
+from osmabench_ros.vqa.exact.view import SceneView
 from osmabench_ros.vqa.questions import Question
 
 SEEDS = range(1000, 1032)
@@ -28,7 +29,7 @@ def ask_about_apartment(seed: int) -> Iterator[Question]:
     scene = load_scene('apartment', seed=seed)
     graph = build_ground_truth_graph(scene)
     yield from generate_questions(
-        graph, list(graph.by_id), scene=scene.name, seed=seed, label_set=scene.label_set
+        SceneView(graph, list(graph.by_id), label_set=scene.label_set), scene=scene.name, seed=seed
     )
 
 

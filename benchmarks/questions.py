@@ -21,6 +21,7 @@ from osmabench_ros.semantics.scene_graph import (
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.evaluation import QuestionedMap, answer_all, judge_all, scored
 from osmabench_ros.vqa.exact.generation import generate_questions
+from osmabench_ros.vqa.exact.view import SceneView
 from osmabench_ros.vqa.knowledge import knowledge
 
 COLORS = ('red', 'blue', 'green', 'yellow', 'black', 'white', 'brown', 'purple')
@@ -57,7 +58,9 @@ def main() -> int:
     graph = furnished_hall(arguments.objects)
     ids = {node.id for node in graph.nodes}
     start, cpu = time.perf_counter(), time.process_time()
-    questions = generate_questions(graph, ids, scene='hall', seed=0, count=arguments.questions)
+    questions = generate_questions(
+        SceneView(graph, ids), scene='hall', seed=0, count=arguments.questions
+    )
     generated = time.perf_counter()
     asked = QuestionedMap(ground_truth_map(graph, ids))
     answers = answer_all(asked.semantic_map, questions, asked.rules)

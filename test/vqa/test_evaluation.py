@@ -18,6 +18,7 @@ from osmabench_ros.vqa.evaluation import (
     scored,
 )
 from osmabench_ros.vqa.exact.generation import generate_questions
+from osmabench_ros.vqa.exact.view import SceneView
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.kinds import Query, QueryKind
 from osmabench_ros.vqa.question_files import ANSWERS, VERDICTS, read_complete
@@ -27,7 +28,7 @@ from osmabench_ros.vqa.wording import evidence_of
 
 GRAPH = living_room()
 QUESTIONS = generate_questions(
-    GRAPH, seen(GRAPH), scene='room', seed=2, label_set=vocabulary(GRAPH)
+    SceneView(GRAPH, seen(GRAPH), label_set=vocabulary(GRAPH)), scene='room', seed=2
 )
 
 
@@ -119,7 +120,7 @@ def test_no_category_is_given_away_by_its_wording():
     scenes = []
     for seed in range(6):
         graph = large_graph(60, 30, seed=seed)
-        scenes += generate_questions(graph, seen(graph), scene=f's{seed}', seed=seed)
+        scenes += generate_questions(SceneView(graph, seen(graph)), scene=f's{seed}', seed=seed)
     binary = [q for q in scenes if q.answer_type is AnswerType.YES_NO]
     guesses = {a.question_id: a.value for a in baselines.question_only(binary)}
     for category in sorted({q.category for q in binary}):

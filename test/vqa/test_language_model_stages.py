@@ -26,6 +26,7 @@ from osmabench_ros.vqa.answering.language_model import (
 )
 from osmabench_ros.vqa.evaluation import answer_all, judge_all
 from osmabench_ros.vqa.exact.generation import generate_questions
+from osmabench_ros.vqa.exact.view import SceneView
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.question_pipeline import (
     FrameImage,
@@ -44,7 +45,7 @@ def of_graph(client, **options):
     return graph_answerer(material=AnsweringMaterial(client), options=options)
 
 
-QUESTIONS = generate_questions(GRAPH, seen(GRAPH), scene='room', seed=1, count=35)
+QUESTIONS = generate_questions(SceneView(GRAPH, seen(GRAPH)), scene='room', seed=1, count=35)
 FRAMES = [FrameImage(i, ImagePart(b'\x89PNG' + bytes([i]))) for i in (3, 7)]
 
 

@@ -9,6 +9,7 @@ from support.world.graphs import as_map, large_graph, living_room, seen, thing, 
 from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, ScoredLabel
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.exact.generation import generate_questions
+from osmabench_ros.vqa.exact.view import SceneView
 from osmabench_ros.vqa.questions import AnswerType, Inquiry, inquiry
 
 
@@ -21,14 +22,14 @@ def ask(graph, text, embedder=None, label_set=None):
 
 def test_the_ground_truth_graph_answers_everything_rightly():
     graph = living_room()
-    asked = generate_questions(graph, seen(graph), scene='s', seed=8)
+    asked = generate_questions(SceneView(graph, seen(graph)), scene='s', seed=8)
     answers = RuleAnswerer().answer(as_map(graph), [inquiry(q) for q in asked])
     assert [a.value for a in answers] == [q.answer for q in asked]
 
 
 def test_a_worse_map_answers_fewer():
     graph = living_room()
-    asked = generate_questions(graph, seen(graph), scene='s', seed=8)
+    asked = generate_questions(SceneView(graph, seen(graph)), scene='s', seed=8)
     rng = np.random.default_rng(0)
     names = [n.label for n in graph.nodes]
     nodes = tuple(
@@ -118,7 +119,7 @@ def test_captions_that_contain_instructions_change_nothing(caption):
 @pytest.mark.full
 def test_five_thousand_nodes_are_no_trouble():
     graph = large_graph(5000, 300)
-    asked = generate_questions(graph, seen(graph), scene='s', seed=0, count=200)
+    asked = generate_questions(SceneView(graph, seen(graph)), scene='s', seed=0, count=200)
     answers = RuleAnswerer().answer(as_map(graph), [inquiry(q) for q in asked])
     assert len(asked) > 100
     assert [a.value for a in answers] == [q.answer for q in asked]

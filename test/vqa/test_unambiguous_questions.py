@@ -210,7 +210,9 @@ def test_labels_are_spelt_as_people_spell_them_and_answers_match():
         thing(2, 'airconditioner', (4, 0, 0), (0.5, 0.5, 1.8)),
         thing(3, 'fitness equipment', (8, 0, 0), (1, 1, 1)),
     )
-    asked = generate_questions(graph_of(*nodes), {1, 2, 3}, scene='s', seed=0, count=300)
+    asked = generate_questions(
+        SceneView(graph_of(*nodes), {1, 2, 3}), scene='s', seed=0, count=300
+    )
     texts = ' '.join(q.text for q in asked)
     assert 'tvcabinet' not in texts
     assert 'airconditioner' not in texts
@@ -222,7 +224,7 @@ def test_labels_are_spelt_as_people_spell_them_and_answers_match():
 
 def test_a_pair_of_classes_is_joined_once_for_yes_and_once_for_no():
     graph = living_room()
-    asked = generate_questions(graph, seen(graph), scene='s', seed=0, count=3000)
+    asked = generate_questions(SceneView(graph, seen(graph)), scene='s', seed=0, count=3000)
     pairs = [(parsed(q.text).phrases, q.answer) for q in asked if q.category == 'Binary Logical']
     assert len(pairs) > 50
     assert len(pairs) == len(set(pairs))

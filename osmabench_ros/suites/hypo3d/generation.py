@@ -100,7 +100,7 @@ class Hypothesis:
 
 def whole_view(scene: Scene, graph: SceneGraph) -> SceneView:
     """Return the view of a scene and its exact graph of which everything is seen."""
-    return SceneView(graph, graph.by_id, structure=scene.label_set.structure_names)
+    return SceneView(graph, graph.by_id, label_set=scene.label_set)
 
 
 def anchors_of(view: SceneView, seen: Collection[int]) -> dict[Side, str]:

@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.semantics.cloud import LabelledCloud
-from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.relations import with_neighbours_within
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.semantics.storeys import find_storeys
@@ -156,52 +155,30 @@ EXACT = QuestionSet(
 
 
 def generate_questions(
-    graph: SceneGraph,
-    seen_ids: Collection[int],
+    view: SceneView,
     *,
     scene: str,
     seed: int,
-    glimpsed_ids: Collection[int] = (),
-    also: Collection[SceneGraph] = (),
-    label_set: LabelSet | None = None,
     count: int = DEFAULT_COUNT,
     categories: Sequence[str] = (),
     asked: QuestionSet = EXACT,
-    ways: Sequence[FloorWays] = (),
-    storeys_m: Sequence[tuple[float, ...]] = (),
 ) -> list[Question]:
     """Generate exact questions about everything that a trajectory saw.
 
     Parameters
     ----------
-    graph : SceneGraph
-        Ground truth; ids are instance ids.
-    seen_ids : collection of int
-        Instances that the trajectory saw. The rest does not exist for any question.
+    view : SceneView
+        Ground truth, and the parts of it that the trajectory saw.
     scene : str
         Written into the questions and their ids.
     seed : int
         The same arguments and seed give the same questions in the same order.
-    glimpsed_ids : collection of int
-        Instances of which too little was seen to ask about them. Only questions with the same
-        answer with and without them are asked.
-    also : collection of SceneGraph
-        Other graphs of the same ids, of the whole objects and of their visible parts. Only
-        questions that they answer as `graph` does, within half of the tolerance, are asked.
-    label_set : LabelSet, optional
-        Classes marked as structure are never asked about, those absent serve negative questions.
     count : int
         Questions wanted; fewer come if the scene does not allow as many.
     categories : sequence of str
         Some of the categories of `asked`, each of which gets an equal share; else all.
     asked : QuestionSet
         Sources of questions and their categories.
-    ways : sequence of FloorWays
-        Where a robot can go; the first is right, and the others must agree within half of the
-        tolerance. Without any nothing is asked about ways.
-    storeys_m : sequence of tuple of float
-        World z of the floors, from below; the first is right, and the others must agree. Nothing
-        is asked about storeys unless there are two.
 
     Returns
     -------
@@ -221,10 +198,6 @@ def generate_questions(
             f'{list(categories)}; count must be at least 1, categories come from '
             f'{list(asked.categories)}'
         )
-    structure, vocabulary = (
-        ([], []) if label_set is None else (label_set.structure_names, list(label_set.by_name))
-    )
-    view = SceneView(graph, seen_ids, glimpsed_ids, structure, vocabulary, also, ways, storeys_m)
     quota = _quota(count, categories, asked.shares)
     drafts = candidates(view, seed, max(_LEAST_CANDIDATES, 6 * max(quota.values())), asked)
     chosen = select(drafts, quota, view.by_label, asked.weights)
@@ -261,19 +234,21 @@ def questions_about(
     if truth.visible_graph is not None:
         also += [truth.graph, truth.visible_graph]
         also += with_neighbour_margins(fair)
-    questions = generate_questions(
+    storeys_m: tuple[tuple[float, ...], ...] = ()
+    if asked.asks_for_storeys or asked.asks_for_ways:
+        found = find_storeys(np.concatenate([truth.surface.points, truth.unseen.points]))
+        several = len(found) > 1
+        storeys_m = (found, find_storeys(truth.surface.points)) if several else ()
+    view = SceneView(
         fair,
         truth.seen_instances,
-        scene=scene,
-        seed=seed,
-        glimpsed_ids=find_glimpsed_instances(truth),
-        also=also,
-        label_set=truth.label_set,
-        count=count,
-        asked=asked,
-        ways=ways_on(truth.surface, truth.unseen) if asked.asks_for_ways else (),
-        storeys_m=_storeys(truth) if asked.asks_for_storeys or asked.asks_for_ways else (),
+        find_glimpsed_instances(truth),
+        truth.label_set,
+        also,
+        ways_on(truth.surface, truth.unseen) if asked.asks_for_ways else (),
+        storeys_m,
     )
+    questions = generate_questions(view, scene=scene, seed=seed, count=count, asked=asked)
     return [_with_share(question, truth.visible_shares) for question in questions]
 
 
@@ -303,12 +278,6 @@ def ways_on(surface: LabelledCloud, unseen: LabelledCloud) -> tuple[FloorWays, .
     found = [FloorWays(plans, radius_m) for radius_m in RADII_M]
     found += [FloorWays(FloorPlans(surface.points))] if len(surface.points) else []
     return (*found, FloorWays(plans, margin_m=END_MARGIN_M))
-
-
-def _storeys(truth: GroundTruth) -> tuple[tuple[float, ...], ...]:
-    """Return the heights of several floors on all surface, and on its visible part."""
-    found = find_storeys(np.concatenate([truth.surface.points, truth.unseen.points]))
-    return (found, find_storeys(truth.surface.points)) if len(found) > 1 else ()
 
 
 def _with_share(question: Question, shares: Mapping[int, float]) -> Question:

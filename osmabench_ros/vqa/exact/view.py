@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.semantics.labels import NO_INSTANCE, normalised_name
+from osmabench_ros.semantics.labels import NO_INSTANCE, LabelSet, normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa import english
@@ -119,8 +119,9 @@ class SceneView:
     Objects not in `seen_ids` do not exist for any question. A map may have `glimpsed_ids`: a
     question is left out if they would change its answer, or if it differs in the graphs in `also`,
     such as the graph of the visible parts, in any but the first of the `ways`, or in any but the
-    first of the heights of floors in `storeys_m`. No question is about labels in `structure`;
-    classes of `vocabulary`, which the data set can label, may be asked for without an object.
+    first of the heights of floors in `storeys_m`. No question is about structure of the label set;
+    its classes may be asked for without an object. Nothing is asked about ways without `ways`, nor
+    about storeys unless there are two.
     """
 
     def __init__(
@@ -128,8 +129,7 @@ class SceneView:
         graph: SceneGraph,
         seen_ids: Collection[int],
         glimpsed_ids: Collection[int] = (),
-        structure: Collection[str] = (),
-        vocabulary: Collection[str] = (),
+        label_set: LabelSet | None = None,
         also: Collection[SceneGraph] = (),
         ways: Sequence[FloorWays] = (),
         storeys_m: Sequence[tuple[float, ...]] = (),
@@ -140,20 +140,17 @@ class SceneView:
         self.others = tuple(GraphIndex(other, seen_ids) for other in also)
         self.index = GraphIndex(graph, seen_ids)
         self.wide = GraphIndex(graph, {*seen_ids, *glimpsed_ids})
-        self.structure = {normalised_name(label) for label in structure} | {
-            normalised_name(node.label)
-            for node in graph.of_kind(NodeKind.BACKGROUND)
-            if node.label
-        }
-        self.vocabulary = {normalised_name(label) for label in vocabulary}
+        own = [] if label_set is None else label_set.structure_names
+        building = [node.label for node in graph.of_kind(NodeKind.BACKGROUND) if node.label]
+        self.structure = {normalised_name(label) for label in (*own, *building)}
+        offered = () if label_set is None else label_set.by_name
+        self.vocabulary = {normalised_name(label) for label in offered}
 
     @classmethod
     def of_path(cls, truth: GroundTruth) -> SceneView:
         """Return the objects that a path saw, and the ones that a map may have glimpsed."""
-        structure = truth.label_set.structure_names
-        return cls(
-            truth.fair_graph, truth.seen_instances, find_glimpsed_instances(truth), structure
-        )
+        glimpsed = find_glimpsed_instances(truth)
+        return cls(truth.fair_graph, truth.seen_instances, glimpsed, truth.label_set)
 
     @cached_property
     def _rivals(self) -> Mapping[str, tuple[SceneNode, ...]]:
