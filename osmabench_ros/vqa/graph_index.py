@@ -63,20 +63,15 @@ class LabelMatcher:
     def similar(self, noun: str) -> frozenset[str]:
         """Return the labels with a close embedding; none for a noun of the vocabulary."""
         noun = normalised_name(noun)
-        if noun in self._vocabulary:
+        if noun in self._vocabulary or self._embedder is None or not self._labels:
             return frozenset()
         if noun not in self._found:
-            self._found[noun] = self._similar(noun)
+            if self._features is None:
+                self._features = self._embedder.embed(self._labels)
+            cosine = self._features @ self._embedder.embed([noun])[0]
+            close = np.flatnonzero(cosine >= SIMILARITY_THRESHOLD)
+            self._found[noun] = frozenset(self._labels[i] for i in close)
         return self._found[noun]
-
-    def _similar(self, noun: str) -> frozenset[str]:
-        if self._embedder is None or not self._labels:
-            return frozenset()
-        if self._features is None:
-            self._features = self._embedder.embed(self._labels)
-        cosine = self._features @ self._embedder.embed([noun])[0]
-        close = np.flatnonzero(cosine >= SIMILARITY_THRESHOLD)
-        return frozenset(self._labels[i] for i in close)
 
 
 _SYMMETRIC = (scene_graph.RelationType.NEXT_TO.value, scene_graph.RelationType.NEAR.value)
@@ -147,22 +142,13 @@ class GraphIndex:
     def _targets(self) -> Mapping[tuple[str, int], tuple[int, ...]]:
         return _group_relations((k, s, t) for k, pairs in self._pairs.items() for s, t in pairs)
 
-    def connected(self, first: int, second: int) -> bool:
-        """Return whether any relation at all joins two objects."""
-        return (first, second) in self._joined
-
-    def connected_by(self, first: int, second: int, relations: Iterable[str]) -> bool:
-        """Return whether one of some relations joins two objects, either way."""
+    def connected(self, first: int, second: int, relations: Iterable[str] | None = None) -> bool:
+        """Return whether any relation, or one of some, joins two objects, either way."""
         return any(
             pair in self._pairs.get(relation, ())
-            for relation in relations
+            for relation in (self._pairs if relations is None else relations)
             for pair in ((first, second), (second, first))
         )
-
-    @cached_property
-    def _joined(self) -> frozenset[tuple[int, int]]:
-        pairs = {pair for found in self._pairs.values() for pair in found}
-        return frozenset(pairs | {(target, source) for source, target in pairs})
 
     @cached_property
     def _boxed(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
@@ -170,8 +156,8 @@ class GraphIndex:
             n for n in self.things if n.kind is scene_graph.NodeKind.OBJECT and n.box is not None
         ]
         ids = np.array([n.id for n in nodes], np.int64)
-        lows = np.array([n.box.minimum for n in nodes if n.box is not None]).reshape(-1, 3)
-        highs = np.array([n.box.maximum for n in nodes if n.box is not None]).reshape(-1, 3)
+        lows = np.array([n.known_box.minimum for n in nodes]).reshape(-1, 3)
+        highs = np.array([n.known_box.maximum for n in nodes]).reshape(-1, 3)
         return ids, lows, highs
 
     def space_above_m(self, node: scene_graph.SceneNode) -> float:
@@ -189,24 +175,15 @@ class GraphIndex:
 
     def floor_height_m(self, node: scene_graph.SceneNode) -> float:
         """Return the height of the floor under an object; the lowest point known if none is."""
-        floors = [
-            other.box
-            for other in self.by_label.get('floor', ())
-            if other.box is not None and node.box is not None
-        ]
-        centre = None if node.box is None else node.box.center
-        under = [
-            float(box.maximum[2])
-            for box in floors
-            if centre is not None
-            and (box.minimum[:2] <= centre[:2]).all()
-            and (centre[:2] <= box.maximum[:2]).all()
-            and box.maximum[2] <= centre[2]
-        ]
-        if under:
-            return max(under)
         lows = self._boxed[1]
-        return float(lows[:, 2].min()) if len(lows) else 0.0
+        under = []
+        for floor in self.by_label.get('floor', ()) if node.box is not None else ():
+            centre = node.known_box.center
+            if floor.box is not None and floor.box.maximum[2] <= centre[2]:
+                low, high = floor.box.minimum[:2], floor.box.maximum[:2]
+                if (low <= centre[:2]).all() and (centre[:2] <= high).all():
+                    under.append(float(floor.box.maximum[2]))
+        return max(under, default=float(lows[:, 2].min()) if len(lows) else 0.0)
 
 
 def _group_relations(

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,12 +48,6 @@ def answer_from(value: AnswerValue, *nodes: SceneNode) -> GraphAnswer:
     return GraphAnswer(value, tuple(node.id for node in nodes))
 
 
-def storeys_of_map(semantic_map: SemanticMap) -> tuple[float, ...]:
-    """Return the heights of the floors in a map's own points."""
-    dense = semantic_map.dense
-    return () if dense is None else find_storeys(dense.valid_points)
-
-
 class GraphReader:
     """Finds objects by noun phrases in one scene graph, and answers to queries.
 
@@ -86,9 +80,13 @@ class GraphReader:
         """Return a reader of a map, which knows its label set, its ways and its floors."""
         known = semantic_map.label_set
         vocabulary = () if known is None else known.by_name
-        storeys_m = partial(storeys_of_map, semantic_map)
-        ways = ways_of_map(semantic_map)
-        return cls(semantic_map.graph, vocabulary, embedder, ways=ways, storeys_m=storeys_m)
+        dense, ways = semantic_map.dense, ways_of_map(semantic_map)
+
+        def find_own_storeys() -> tuple[float, ...]:
+            return () if dense is None else find_storeys(dense.valid_points)
+
+        graph = semantic_map.graph
+        return cls(graph, vocabulary, embedder, ways=ways, storeys_m=find_own_storeys)
 
     def named(self, phrase: str) -> SceneNode | None:
         """Return the best observed object that a phrase may mean."""
@@ -236,7 +234,7 @@ def _with_attributes(nodes: tuple[SceneNode, ...], adjectives: list[str]) -> Ref
     unknown = False
     for key, wanted, alike in (
         ('color', color, english.confusable),
-        ('material', material, _same_material),
+        ('material', material, lambda a, b: english.material_noun(a) == english.material_noun(b)),
     ):
         if not wanted:
             continue
@@ -244,10 +242,6 @@ def _with_attributes(nodes: tuple[SceneNode, ...], adjectives: list[str]) -> Ref
         unknown = unknown or None in values.values()
         nodes = _matching(nodes, values, wanted, alike)
     return Referents(nodes, unknown and not nodes)
-
-
-def _same_material(first: str, second: str) -> bool:
-    return english.material_noun(first) == english.material_noun(second)
 
 
 def _matching(

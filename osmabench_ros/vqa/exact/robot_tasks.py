@@ -114,7 +114,7 @@ def _stands_on_floor(view: SceneView, node: SceneNode) -> bool:
 def _is_open_between(view: SceneView, first: SceneNode, second: SceneNode) -> bool:
     """Return whether two objects are in one room with nothing but floor between them."""
     one, other = first.known_box, second.known_box
-    if first.parent != second.parent or view.wide.connected_by(first.id, second.id, (ON, IN)):
+    if first.parent != second.parent or view.wide.connected(first.id, second.id, (ON, IN)):
         return False
     low = np.minimum(one.maximum, other.maximum)[:2]
     high = np.maximum(one.minimum, other.minimum)[:2]
