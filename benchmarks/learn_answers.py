@@ -15,7 +15,7 @@ from pathlib import Path
 from osmabench_ros.base.files import write_text
 from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.vqa.answering.learned_text import collect_answers
+from osmabench_ros.vqa.answering.baselines import collect_answers
 from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.exact.view import SceneView
 from osmabench_ros.vqa.questions import Question

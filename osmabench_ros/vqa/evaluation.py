@@ -17,7 +17,6 @@ from osmabench_ros.semantics.scene_graph import THINGS
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering import baselines
 from osmabench_ros.vqa.answering.answerer import Accountable, Answerer
-from osmabench_ros.vqa.answering.learned_text import answer_from_text
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.grading import TYPES_WITH_PARTS
 from osmabench_ros.vqa.graph_index import Embedder
@@ -239,7 +238,7 @@ def _share(suite: str, metric: str, part: int, whole: int) -> MetricRecord:
 def baseline_answers(questions: Sequence[Question]) -> list[tuple[str, list[Answer]]]:
     """Return the name of each baseline's metric with its answers."""
     choices = any(item.options for item in questions)
-    learned = answer_from_text(questions)
+    learned = baselines.answer_from_text(questions)
     return [
         *([('baseline_first_option', baselines.constant(questions, 'A'))] if choices else []),
         ('baseline_always_yes', baselines.constant(questions, 'yes')),

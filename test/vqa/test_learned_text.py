@@ -7,7 +7,7 @@ from support.benchmark_scripts import benchmark_script
 from support.world.graphs import as_map, ground_truth_of, large_graph, living_room
 
 from osmabench_ros.base.files import read_json
-from osmabench_ros.vqa.answering.learned_text import TABLE, answer_from_text, collect_answers
+from osmabench_ros.vqa.answering.baselines import TABLE, answer_from_text, collect_answers
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.evaluation import QuestionedMap, answer_and_judge, judge_all, scored
 from osmabench_ros.vqa.exact.generation import questions_about

@@ -4,12 +4,16 @@ import hashlib
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from osmabench_ros.base.files import read_json
 from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import (
@@ -19,7 +23,9 @@ from osmabench_ros.semantics.scene_graph import (
     SceneNode,
     ScoredLabel,
 )
+from osmabench_ros.vqa.kinds import Query, QueryKind
 from osmabench_ros.vqa.questions import LETTERS, Answer, AnswerType, AnswerValue, Question
+from osmabench_ros.vqa.wording import parsed
 
 FOLDS = 10
 _CANDIDATES = 20
@@ -32,10 +38,13 @@ def constant(questions: Sequence[Question], value: str) -> list[Answer]:
 
 def most_frequent(questions: Sequence[Question]) -> list[Answer]:
     """Answer with the most frequent right answer of the category: the best of all constants."""
-    by_category: dict[str, list[AnswerValue]] = defaultdict(list)
+    counts: dict[str, Counter[AnswerValue]] = defaultdict(Counter)
     for question in questions:
-        by_category[question.category].append(_constant_for(question))
-    best = {category: _most_common(answers) for category, answers in by_category.items()}
+        counts[question.category][_constant_for(question)] += 1
+    best = {
+        category: min(found, key=lambda value: (-found[value], str(value)))
+        for category, found in counts.items()
+    }
     return [Answer(item.id, best[item.category], 'most frequent') for item in questions]
 
 
@@ -44,11 +53,6 @@ def _constant_for(question: Question) -> AnswerValue:
     if not question.options:
         return question.answer
     return LETTERS[question.options.index(str(question.answer))]
-
-
-def _most_common(answers: Sequence[AnswerValue]) -> AnswerValue:
-    counts = Counter(answers)
-    return min(counts, key=lambda value: (-counts[value], str(value)))
 
 
 def question_only(questions: Sequence[Question]) -> list[Answer]:
@@ -122,6 +126,73 @@ class WordModel:
 def _features(text: str) -> list[str]:
     words = re.findall(r'[a-z0-9.]+', text.lower())
     return [*words, *(f'{a} {b}' for a, b in pairwise(words))]
+
+
+TABLE = Path(__file__).with_name('answers_of_other_scenes.json')
+"""Right answers by kind and words, of apartments that no run uses; by benchmarks/learn_answers.py.
+"""
+
+_STEP = 0.2
+"""Two numbers with a smaller difference of their logarithms pass for one answer."""
+
+_CHOICES = frozenset({QueryKind.WHICH_MORE, QueryKind.CLOSER})
+_SEPARATOR = ' | '
+
+AnswerTable = Mapping[str, Mapping[str, Sequence[Any]]]
+"""Right answers by the name of a kind and the words in the gaps of its wordings."""
+
+
+def collect_answers(questions: Iterable[Question]) -> AnswerTable:
+    """Return the table of the right answers; coordinates depend on the scene and are left out."""
+    table: dict[str, dict[str, list[Any]]] = {}
+    for question in questions:
+        query, answer = parsed(question.text), question.answer
+        if query is not None and not isinstance(answer, tuple):
+            if question.answer_type is AnswerType.NUMBER and isinstance(answer, float):
+                answer = _round_number(answer)
+            table.setdefault(query.kind.value, {}).setdefault(_gaps_of(query), []).append(answer)
+    return table
+
+
+def _round_number(answer: float) -> float:
+    return round(math.exp(_STEP * round(math.log(answer) / _STEP)), 2) if answer > 0 else answer
+
+
+def answer_from_text(questions: Sequence[Question]) -> list[Answer]:
+    """Answer exact questions as those about other scenes were answered; None to unknown kinds.
+
+    By naive Bayes over the words in the gaps of a wording.
+    """
+    answers = []
+    for question in questions:
+        value, query = None, parsed(question.text)
+        if query is not None:
+            options = query.phrases[:2] if query.kind in _CHOICES else ()
+            model = _learn_kinds()[query.kind.value]
+            value = model.guess(_list_features(_gaps_of(query)), options)
+        answers.append(Answer(question.id, value, 'learned text'))
+    return answers
+
+
+@cache
+def _learn_kinds() -> Mapping[str, WordModel]:
+    models: dict[str, WordModel] = defaultdict(WordModel)
+    for kind, answered in read_json(TABLE).items():
+        for gaps, answers in answered.items():
+            for answer in answers:
+                models[kind].learn(answer, _list_features(gaps), 1)
+    return models
+
+
+def _gaps_of(query: Query) -> str:
+    number = '' if query.number is None else f'{query.number:g}'
+    return _SEPARATOR.join((*query.phrases, query.word, number))
+
+
+def _list_features(gaps: str) -> list[str]:
+    """Return each part, and its last word if it has several, with the place."""
+    parts = list(enumerate(gaps.split(_SEPARATOR)))
+    return [f'{n} {word}' for n, part in parts for word in {part, part.split(' ')[-1]}]
 
 
 def ground_truth_map(
