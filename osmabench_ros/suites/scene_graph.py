@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from osmabench_ros.metrics.graph import (
 from osmabench_ros.metrics.matching import NodeMatches, box_iou_of_nodes, box_of
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.labels import normalised_name
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
+from osmabench_ros.semantics.scene_graph import NodeKind
 from osmabench_ros.suites.suite import FigureSuite, MatchingOptions, SuiteContext
 from osmabench_ros.suites.things import (
     MatchedGraph,
@@ -167,24 +168,20 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
     def _score_relations(
         self, context: SuiteContext, found: MatchedGraph
     ) -> Iterator[MetricRecord]:
-        predicted, true = context.published_graph.graph, context.ground_truth.graph
-        matches = found.everything
+        predicted, options = context.published_graph.graph, self._options
         objects = {node.id for node in select_object_nodes(context)}
-        others = {node.id for node in predicted.nodes} - objects
-        predicted = without_edges_of(predicted, found.excused | others)
-        things = [node.id for node in select_seen_objects(context.ground_truth)]
-        doubtful = context.ground_truth.doubtful_edges
-        options = self._options
-        scores = relation_scores(
-            matches,
+        left_out = found.excused | {node.id for node in predicted.nodes} - objects
+        edges = [e for e in predicted.edges if not {e.source, e.target} & left_out]
+        predicted = replace(predicted, edges=tuple(edges))
+        score = partial(
+            relation_scores,
+            found.everything,
             predicted,
-            true,
-            same=is_synonym,
-            considered=things,
-            kinds=options.relations,
-            ks=options.recall_at,
-            doubtful=doubtful,
+            context.ground_truth.graph,
+            considered=[node.id for node in select_seen_objects(context.ground_truth)],
+            doubtful=context.ground_truth.doubtful_edges,
         )
+        scores = score(same=is_synonym, kinds=options.relations, ks=options.recall_at)
         both = scores.precision.n + scores.recall.n
         yield self._record('relation_f1', scores.f1, both)
         yield self._share('relation_precision', scores.precision)
@@ -200,23 +197,9 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
         for metric, count in zip(LOST_RELATIONS, counts, strict=True):
             yield self._record(metric, count, len(predicted.edges))
         for kind in options.relations:
-            narrowed = relation_scores(
-                matches,
-                predicted,
-                true,
-                considered=things,
-                kinds=(kind,),
-                ks=(),
-                doubtful=doubtful,
-            )
+            narrowed = score(kinds=(kind,), ks=())
             yield self._share('relation_precision', narrowed.precision, kind)
             yield self._share('relation_recall', narrowed.recall, kind)
-
-
-def without_edges_of(graph: SceneGraph, nodes: frozenset[int]) -> SceneGraph:
-    """Return a graph without the edges that end at some nodes."""
-    kept = tuple(edge for edge in graph.edges if not {edge.source, edge.target} & nodes)
-    return replace(graph, edges=kept)
 
 
 def is_synonym(predicted: str, true: str) -> bool:

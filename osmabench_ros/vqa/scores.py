@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -112,37 +113,27 @@ def records(
     """
     given = {verdict.question_id: verdict for verdict in verdicts}
     groups: dict[str, list[_Judged]] = {'': []}
-    served: list[tuple[bool, tuple[int, ...]]] = []
+    served: list[_Judged] = []
     for question in questions:
         verdict = given.get(question.id) or Verdict(question.id, False, '', answered=False)
-        is_served = question.category not in {*not_applicable, *excluded}
         judged = (verdict, question.evidence.nodes)
         groups.setdefault(question.category, []).append(judged)
-        if is_served:
-            served.append((verdict.correct, question.evidence.nodes))
         if question.category not in excluded:
             groups[''].append(judged)
-    unmarked = groups if by_category else {'': groups['']}
+            served += [] if question.category in not_applicable else [judged]
+    make = partial(_record, suite, mode)
     found: list[MetricRecord] = []
-    for category, items in unmarked.items():
+    for category, items in groups.items() if by_category else [('', groups[''])]:
         is_marked = category in excluded or category in not_applicable or not served
-        rows = [(metric, [(verdict.correct, nodes) for verdict, nodes in items])]
+        found.append(make(metric, category, items, excluded=is_marked))
         if answered_too:
-            answered = [(verdict.correct, nodes) for verdict, nodes in items if verdict.answered]
-            unanswered = [(not verdict.answered, nodes) for verdict, nodes in items]
-            rows += [(f'{metric}_answered', answered), ('unanswered', unanswered)]
-        found += [
-            _record(suite, mode, name, category, outcomes, excluded=is_marked)
-            for name, outcomes in rows
-        ]
+            answered = [judged for judged in items if judged[0].answered]
+            found.append(make(f'{metric}_answered', category, answered, excluded=is_marked))
+            found.append(make('unanswered', category, items, excluded=is_marked))
     if answered_too:
-        name = f'{metric}_served'
-        found.append(_record(suite, mode, name, '', served, excluded=not served))
-        scored = [group for group in groups if group and group not in excluded]
-        values = [
-            math.fsum(verdict.correct for verdict, _ in groups[group]) / len(groups[group])
-            for group in scored
-        ]
+        found.append(make(f'{metric}_served', '', served, excluded=not served))
+        scored = [items for group, items in groups.items() if group and group not in excluded]
+        values = [math.fsum(verdict.correct for verdict, _ in x) / len(x) for x in scored]
         macro = math.fsum(values) / len(values) if served else None
         found.append(MetricRecord(suite, mode, f'{metric}_macro', value=macro, n=len(groups[''])))
     return found
@@ -197,14 +188,15 @@ def _record(
     mode: str,
     metric: str,
     category: str,
-    outcomes: Sequence[tuple[bool, tuple[int, ...]]],
+    judged: Sequence[_Judged],
     *,
     excluded: bool,
 ) -> MetricRecord:
     """Return a share with its interval; questions about no known object are taken one by one."""
-    hits, owners = [hit for hit, _ in outcomes], [nodes for _, nodes in outcomes]
-    better = metric != 'unanswered'
-    record = MetricRecord.of_share(suite, mode, metric, hits, category, higher_is_better=better)
+    is_right = metric != 'unanswered'
+    hits = [verdict.correct if is_right else not verdict.answered for verdict, _ in judged]
+    owners = [nodes for _, nodes in judged]
+    record = MetricRecord.of_share(suite, mode, metric, hits, category, higher_is_better=is_right)
     if excluded or not hits:
         return replace(record, value=None, low=None, high=None, applicable=False)
     if not any(owners):
