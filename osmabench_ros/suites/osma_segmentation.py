@@ -98,25 +98,22 @@ class OsmaSegmentationSuite(FigureSuite[SegmentationOptions]):
         labels = point_labels(context, offered)
         if labels is None:
             return []
-        hallucinated = ~context.matches.map_to_truth.within(self._options.max_distance_m)
+        gate, matches = self._options.max_distance_m, context.matches
+        hallucinated = ~matches.map_to_truth.within(gate)
+        made_up = segmentation.hallucinated_points(
+            predicted.points, labels, hallucinated, truth.surface.points, cell_m=gate
+        )
         matrix = segmentation.strict_confusion(
             truth.surface.labels,
             labels,
-            context.matches.surface_to_map,
-            max_distance_m=self._options.max_distance_m,
+            matches.surface_to_map,
+            max_distance_m=gate,
             vocabulary=vocabulary,
-            hallucinated=segmentation.hallucinated_points(
-                predicted.points,
-                labels,
-                hallucinated,
-                truth.surface.points,
-                cell_m=self._options.max_distance_m,
-            ),
+            hallucinated=made_up,
             device=context.device,
         )
         _keep(context, matrix, Mode.STRICT)
-        rows = context.matches.surface_to_map.rows_within(self._options.max_distance_m)
-        taken = np.append(labels, np.int32(NOTHING))[rows]
+        taken = np.append(labels, np.int32(NOTHING))[matches.surface_to_map.rows_within(gate)]
         scores = segmentation.segmentation_scores(
             matrix, ignored=(), punish_false_classes=is_global
         )

@@ -377,12 +377,7 @@ class QueryKind:
         'Do {0:s} outnumber {1:s} here?',
     )
     HEIGHT = Kind(
-        'height in metres',
-        MEASUREMENT,
-        NUMBER,
-        _find_box(_wrap(_get_height_m)),
-        0.1,
-        0.15,
+        'height in metres', MEASUREMENT, NUMBER, _find_box(_wrap(_get_height_m)), 0.1, 0.15
     )(
         'How tall is {0:the} in metres?',
         'What is the height of {0:the} in metres, from its lowest to its highest point?',

@@ -19,12 +19,7 @@ from osmabench_ros.vqa.answering.ways import FloorWays
 from osmabench_ros.vqa.graph_index import GraphIndex
 from osmabench_ros.vqa.kinds import Kind, Query
 from osmabench_ros.vqa.knowledge import knowledge
-from osmabench_ros.vqa.questions import (
-    AnswerValue,
-    Category,
-    PromptCategory,
-    SpatialCategory,
-)
+from osmabench_ros.vqa.questions import AnswerValue, Category, PromptCategory, SpatialCategory
 
 MOST_VIEWS = 60
 _WIDTH_CELLS = 48
