@@ -240,8 +240,12 @@ _RANKING_FIGURES = tuple(
 )
 
 
+RETRIEVAL = ('map', 'ap50', 'ap25', 'inverse_rank')
 RECALL_RANKS = (1, 5, 10)
-"""Ranks of retrieval recall."""
+"""Ranks of retrieval recall, which only strict has."""
+
+Scores = Mapping[str, tuple[float | None, int]]
+"""The value of each metric, and the number that it is over."""
 
 
 class OpenLex3DOptions(MatchingOptions):
@@ -300,12 +304,12 @@ class OpenLex3DSuite(FigureSuite[OpenLex3DOptions]):
         """Score the features of one map."""
         features = select_featured_points(context.semantic_map)
         if features is None or context.text_encoder is None:
-            return list(self._list_absent())
+            return self._list_records({}, {})
         tiers = self._read_tiers(context)
         options = self._options
         prompts = tiers.prompts() if options.prompts is None else read_prompts(options.prompts)
         if not prompts:
-            return list(self._list_absent())
+            return self._list_records({}, {})
         queries = (
             queries_of(tiers, options.query_level)
             if options.queries is None
@@ -314,22 +318,22 @@ class OpenLex3DSuite(FigureSuite[OpenLex3DOptions]):
         most_words = max(options.top_n, default=1)
         asked = QueriedMap(context, features, tiers, prompts, queries, most_words)
         scored = [item for item in tiers.objects.values() if TieredLabels.is_scored(item)]
-        found = [
+        return [
             self._record(MACHINE_MADE, float(tiers.machine_made), len(scored)),
             self._record(PROMPTS, len(prompts), len(prompts)),
+            *self._list_records(*(self._score(asked, compat=compat) for compat in (True, False))),
         ]
-        for mode in (Mode.COMPAT, Mode.STRICT):
-            found += self._score_words(asked, mode)
-            found += self._rank_sets(asked, mode)
-            found += self._score_retrieval(asked, mode)
-        return found
 
-    def _list_absent(self) -> Iterator[MetricRecord]:
-        for mode in (Mode.COMPAT, Mode.STRICT):
-            words = (f'top{n}_{x}' for n, x in product(self._options.top_n, _CATEGORIES))
-            rankings = map(_name_ranking, _RANKING_FIGURES)
-            for metric in (*words, *rankings, *_list_retrieval_metrics(mode)):
-                yield self._record(metric, mode=mode)
+    def _list_records(self, compat: Scores, strict: Scores) -> list[MetricRecord]:
+        """Return all metrics of both modes; those without a value are not applicable."""
+        words = [f'top{n}_{x}' for n, x in product(self._options.top_n, _CATEGORIES)]
+        names = [*words, *map(_name_ranking, _RANKING_FIGURES), *RETRIEVAL]
+        at_ranks = [f'recall_at_{k}' for k in RECALL_RANKS]
+        return [
+            self._record(name, *scores.get(name, (None, 0)), mode=mode)
+            for mode, scores in ((Mode.COMPAT, compat), (Mode.STRICT, strict))
+            for name in (*names, *(at_ranks if mode is Mode.STRICT else ()))
+        ]
 
     def _read_tiers(self, context: SuiteContext) -> TieredLabels:
         if self._options.tiers is not None:
@@ -339,58 +343,36 @@ class OpenLex3DSuite(FigureSuite[OpenLex3DOptions]):
             write_tiers(tiers, context.output_directory / 'gt_categories.json')
         return tiers
 
-    def _score_words(self, asked: QueriedMap, mode: Mode) -> Iterator[MetricRecord]:
-        compat, gate = mode is Mode.COMPAT, self._options.max_distance_m
-        points = asked.points(compat=compat)
+    def _score(self, asked: QueriedMap, *, compat: bool) -> Scores:
+        """Return the value of each metric in one mode, and the number that it is over."""
+        gate, points = self._options.max_distance_m, asked.points(compat=compat)
+        known = (asked.tiers, asked.prompts)
+        found: dict[str, tuple[float | None, int]] = {}
         for n in self._options.top_n:
-            best = asked.best[:, :n]
             frequency = openlex3d.top_n_frequency(
-                points, best, asked.tiers, asked.prompts, max_distance_m=gate, compat=compat
+                points, asked.best[:, :n], *known, max_distance_m=gate, compat=compat
             )
             for name, share in openlex3d.category_shares(frequency):
-                yield self._record(f'top{n}_{name}', share, len(points.rows), mode=mode)
-
-    def _rank_sets(self, asked: QueriedMap, mode: Mode) -> Iterator[MetricRecord]:
-        compat = mode is Mode.COMPAT
+                found[f'top{n}_{name}'] = share, len(points.rows)
         ranking = openlex3d.set_ranking(
-            asked.points(compat=compat),
-            asked.cosines,
-            asked.tiers,
-            asked.prompts,
-            max_distance_m=self._options.max_distance_m,
-            compat=compat,
+            points, asked.cosines, *known, max_distance_m=gate, compat=compat
         )
         for figure in _RANKING_FIGURES:
-            value = getattr(ranking, figure)
-            yield self._record(_name_ranking(figure), value, ranking.objects, mode=mode)
-
-    def _score_retrieval(self, asked: QueriedMap, mode: Mode) -> Iterator[MetricRecord]:
-        compat = mode is Mode.COMPAT
-        retrieval = asked.retrieval(
-            compat=compat,
-            max_distance_m=self._options.max_distance_m,
-            per_mask=self._options.mask_alignment == 'per_mask',
-        )
-        metrics = _list_retrieval_metrics(mode)
+            found[_name_ranking(figure)] = getattr(ranking, figure), ranking.objects
+        per_mask = self._options.mask_alignment == 'per_mask'
+        retrieval = asked.retrieval(compat=compat, max_distance_m=gate, per_mask=per_mask)
         if retrieval is None:
-            yield from (self._record(metric, mode=mode) for metric in metrics)
-            return
+            return found
         precision = compat_average_precision if compat else strict_average_precision
         rank = compat_inverse_rank if compat else mean_reciprocal_rank
-        values = (
-            mean_over_thresholds(retrieval, compat=compat),
-            precision(retrieval, 0.5),
-            precision(retrieval, 0.25),
-            rank(retrieval),
-            *(() if compat else (recall_at_k(retrieval, k) for k in RECALL_RANKS)),
-        )
-        for metric, value in zip(metrics, values, strict=True):
-            yield self._record(metric, value, len(retrieval.wanted), mode=mode)
-
-
-def _list_retrieval_metrics(mode: Mode) -> list[str]:
-    at_k = [f'recall_at_{k}' for k in RECALL_RANKS] if mode is Mode.STRICT else []
-    return ['map', 'ap50', 'ap25', 'inverse_rank', *at_k]
+        values = {
+            'map': mean_over_thresholds(retrieval, compat=compat),
+            'ap50': precision(retrieval, 0.5),
+            'ap25': precision(retrieval, 0.25),
+            'inverse_rank': rank(retrieval),
+            **{f'recall_at_{k}': recall_at_k(retrieval, k) for k in RECALL_RANKS},
+        }
+        return found | {name: (value, len(retrieval.wanted)) for name, value in values.items()}
 
 
 def _name_ranking(figure: str) -> str:

@@ -237,20 +237,17 @@ def _share(suite: str, metric: str, part: int, whole: int) -> MetricRecord:
 
 def baseline_answers(questions: Sequence[Question]) -> list[tuple[str, list[Answer]]]:
     """Return the name of each baseline's metric with its answers."""
-    choices = any(item.options for item in questions)
+    found: dict[str, list[Answer]] = {}
+    if any(item.options for item in questions):
+        found['baseline_first_option'] = baselines.constant(questions, 'A')
+    found['baseline_always_yes'] = baselines.constant(questions, 'yes')
+    found['baseline_always_no'] = baselines.constant(questions, 'no')
+    found['baseline_most_frequent'] = baselines.most_frequent(questions)
+    found['baseline_question_only'] = baselines.question_only(questions)
     learned = baselines.answer_from_text(questions)
-    return [
-        *([('baseline_first_option', baselines.constant(questions, 'A'))] if choices else []),
-        ('baseline_always_yes', baselines.constant(questions, 'yes')),
-        ('baseline_always_no', baselines.constant(questions, 'no')),
-        ('baseline_most_frequent', baselines.most_frequent(questions)),
-        ('baseline_question_only', baselines.question_only(questions)),
-        *(
-            [(f'{FLOOR}learned_text', learned)]
-            if any(x.value is not None for x in learned)
-            else []
-        ),
-    ]
+    if any(item.value is not None for item in learned):
+        found[f'{FLOOR}learned_text'] = learned
+    return list(found.items())
 
 
 def inquiries(semantic_map: SemanticMap, questions: Sequence[Question]) -> list[Inquiry]:
@@ -274,14 +271,12 @@ def answer_all(
     for answer in answerer.answer(semantic_map, asked, report) if asked else ():
         given.setdefault(answer.question_id, answer)
     report('', 1.0)
+    lost = 'no answer came back'
+    notes = {item.id: UNSERVED if item.category in unserved else lost for item in questions}
     return [
-        given.get(item.id) or Answer(item.id, None, answerer.name, note=_note(item, unserved))
+        given.get(item.id) or Answer(item.id, None, answerer.name, note=notes[item.id])
         for item in questions
     ]
-
-
-def _note(question: Question, unserved: Collection[str]) -> str:
-    return UNSERVED if question.category in unserved else 'no answer came back'
 
 
 def judge_all(
