@@ -294,8 +294,9 @@ class Kind:
     """A kind of question by its name; of both tolerances, relative too, the larger one holds.
 
     In wordings {0:a} is "a red chair", {0:the} "the red chair", {0:s} "red chairs" and {0:bare}
-    "red chair"; {relation}, {color}, {material}, {more}, {done} are words of closed lists;
-    {number} is metres. A kind without `draw` is drawn by a source in `vqa.exact`.
+    "red chair"; {relation}, {color}, {material}, {more}, {done} and {side} are words of closed
+    lists, {facing} says which objects are at sides of the scene; {number} is metres. A kind
+    without `draw` is drawn by a source in `vqa.exact`.
     """
 
     value: str
