@@ -229,9 +229,9 @@ def judge_check(
 def _client(options: ModelOptions, model: str, *, dry_run: bool) -> ModelClient | None:
     if model in _OFFLINE:
         return None
-    from osmabench_ros.language.settings import kept_replies
+    from osmabench_ros.language.settings import name_offline_model
 
-    return options.access.client_of(kept_replies(model) if dry_run else model)
+    return options.access.client_of(name_offline_model(model) if dry_run else model)
 
 
 def _print_unasked(count: int) -> None:

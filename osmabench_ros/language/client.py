@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, as_completed
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -15,19 +15,8 @@ from typing import Generic, TypeVar
 from osmabench_ros import errors
 from osmabench_ros.base.files import atomic_write
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.language.model import (
-    LanguageModel,
-    ModelReply,
-    ModelRequest,
-    RefusalError,
-    TransientModelError,
-    UnavailableError,
-    Usage,
-    estimated_prompt_tokens,
-    excerpt,
-    json_object,
-    malformed_reply,
-)
+from osmabench_ros.language import model as interface
+from osmabench_ros.language.model import ModelReply, ModelRequest, Usage
 
 
 @dataclass(frozen=True)
@@ -65,22 +54,20 @@ class Account:
 
     def reserve(self, request: ModelRequest) -> Usage:
         """Reserve the most a request may use; BudgetExceededError if that is too much."""
-        wanted = Usage(estimated_prompt_tokens(request), request.max_output_tokens)
+        wanted = Usage(interface.estimated_prompt_tokens(request), request.max_output_tokens)
         with self._lock:
-            self._check(self._spent + self._reserved + wanted)
+            total = self._spent + self._reserved + wanted
+            for most, used, unit in (
+                (self.max_tokens, total.prompt_tokens + total.output_tokens, ' tokens'),
+                (self.max_cost, self.cost(total), ''),
+            ):
+                if most is not None and used > most:
+                    reason = f'the budget of {most}{unit} is used up'
+                    remedy = 'all replies are kept: raise it and run again to go on'
+                    raise errors.BudgetExceededError(f'{reason}; {remedy}', reason=reason)
             self._reserved += wanted
             self._requests += 1
         return wanted
-
-    def _check(self, total: Usage) -> None:
-        for most, used, unit in (
-            (self.max_tokens, total.prompt_tokens + total.output_tokens, ' tokens'),
-            (self.max_cost, self.cost(total), ''),
-        ):
-            if most is not None and used > most:
-                reason = f'the budget of {most}{unit} is used up'
-                remedy = 'all replies are kept: raise it and run again to go on'
-                raise errors.BudgetExceededError(f'{reason}; {remedy}', reason=reason)
 
     def settle(self, reserved: Usage, used: Usage) -> None:
         """Replace a reservation by the actual use."""
@@ -101,36 +88,38 @@ class Account:
             return Spending(*counts, spent.prompt_tokens, spent.output_tokens, self.cost(spent))
 
 
+@dataclass(frozen=True)
 class ResponseCache:
     """Keeps one small file for each reply: the reply and its tokens; no prompt, no key."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    directory: Path
 
-    def get(self, model: LanguageModel, request: ModelRequest) -> ModelReply | None:
+    def get(self, model: interface.LanguageModel, request: ModelRequest) -> ModelReply | None:
         """Return the reply kept for a request, None if there is none or it is damaged."""
         try:
-            data = json_object(self._path(model, request).read_bytes())
+            data = interface.json_object(self._path(model, request).read_bytes())
             usage = Usage(data['prompt_tokens'], data['output_tokens'])
             return ModelReply(data['text'], usage, data.get('refusal', ''))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def put(self, model: LanguageModel, request: ModelRequest, reply: ModelReply) -> None:
+    def put(
+        self, model: interface.LanguageModel, request: ModelRequest, reply: ModelReply
+    ) -> None:
         """Keep a reply; the file appears whole or not at all."""
         data = {'model': model.name, **asdict(reply.usage), 'text': reply.text}
         if reply.refusal:
             data['refusal'] = reply.refusal
-        what = f'the response cache {self._directory} cannot be written'
+        what = f'the response cache {self.directory} cannot be written'
         with (
             errors.errors_as(errors.LanguageModelError, what, errors.RunError),
             atomic_write(self._path(model, request), overwrite=True) as draft,
         ):
             draft.write_text(json.dumps(data, ensure_ascii=False, sort_keys=True), 'utf-8')
 
-    def _path(self, model: LanguageModel, request: ModelRequest) -> Path:
+    def _path(self, model: interface.LanguageModel, request: ModelRequest) -> Path:
         key = request.cache_key(model.name, model.server)
-        return self._directory / key[:2] / f'{key}.json'
+        return self.directory / key[:2] / f'{key}.json'
 
 
 T = TypeVar('T')
@@ -161,7 +150,7 @@ class Outcome(Generic[T]):
     @property
     def failure(self) -> str:
         """Why a server gave no reply, '' if it did; a refusal of the model is a reply."""
-        if self.error is None or isinstance(self.error, RefusalError):
+        if self.error is None or isinstance(self.error, interface.RefusalError):
             return ''
         return self.error.reason
 
@@ -185,25 +174,19 @@ class NotAskedError(errors.LanguageModelError):
     """A request was not sent, as the server would turn it away."""
 
 
+@dataclass(eq=False)
 class ModelClient:
     """A language model with cache, patience, budget and a limit of requests at a time."""
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        *,
-        cache: ResponseCache,
-        ledger: Account | None = None,
-        patience: RetryPolicy | None = None,
-        concurrency: int = 4,
-    ) -> None:
-        self.name = model.name
-        self.ledger = ledger or Account()
-        self._model = model
-        self._cache = cache
-        self._patience = patience or RetryPolicy()
-        self._concurrency = concurrency
-        self._unavailable: UnavailableError | None = None
+    model: interface.LanguageModel
+    cache: ResponseCache
+    ledger: Account = field(default_factory=Account)
+    patience: RetryPolicy = RetryPolicy()
+    concurrency: int = 4
+
+    def __post_init__(self) -> None:
+        self.name = self.model.name
+        self._unavailable: interface.UnavailableError | None = None
         self._interrupted = False
         self._ends_waiting = threading.Event()
         self._failed_requests = 0
@@ -219,9 +202,9 @@ class ModelClient:
         the request could overrun the budget, RefusalError if the model declined,
         LanguageModelError if no attempt gave a usable reply.
         """
-        kept = self._cache.get(self._model, request)
+        kept = self.cache.get(self.model, request)
         if kept is not None:
-            with suppress(TransientModelError):
+            with suppress(interface.TransientModelError):
                 value = self._parse_reply(kept, parse)
                 self.ledger.hit()
                 return value
@@ -230,27 +213,28 @@ class ModelClient:
         for number in count():
             try:
                 return self._try_once(request, number, parse)
-            except UnavailableError as error:
+            except interface.UnavailableError as error:
                 self._unavailable = error
                 raise
-            except TransientModelError as error:
+            except interface.TransientModelError as error:
                 self._count_failure(error)
-                if number + 1 == self._patience.attempts or self._unavailable is not None:
+                if number + 1 == self.patience.attempts or self._unavailable is not None:
                     raise
-                asked_s, usual_s = error.retry_after_s, self._patience.first_wait_s * 2.0**number
-                wait_s = usual_s if asked_s is None else asked_s
-                wait_s = min(wait_s, self._patience.longest_wait_s)
+                wait_s = error.retry_after_s
+                if wait_s is None:
+                    wait_s = self.patience.first_wait_s * 2.0**number
+                wait_s = min(wait_s, self.patience.longest_wait_s)
                 _show(f'{error}; asked again in {wait_s:.2g} s')
                 if self._ends_waiting.wait(wait_s):
                     raise
         raise AssertionError
 
-    def _count_failure(self, error: TransientModelError) -> None:
+    def _count_failure(self, error: interface.TransientModelError) -> None:
         """Give up on a server that has failed too often and never replied."""
         self._failed_requests += error.retry_after_s is None
         if self._has_reply or self._unavailable or self._failed_requests < MAX_FAILED_REQUESTS:
             return
-        self._unavailable = UnavailableError(
+        self._unavailable = interface.UnavailableError(
             f'{self._failed_requests} requests failed and none had a reply, the last: {error}',
             reason=error.reason,
         )
@@ -260,35 +244,38 @@ class ModelClient:
         attempt = replace(request, seed=request.seed + number)
         reserved, used = self.ledger.reserve(attempt), Usage()
         try:
-            reply = self._model.generate(attempt)
+            reply = self.model.generate(attempt)
             used = reply.usage
-        except RefusalError as error:
+        except interface.RefusalError as error:
             reply = ModelReply('', refusal=str(error))
         except errors.OsmabenchError:
             raise
         except Exception as error:  # a third-party model may raise anything
-            what = excerpt(f'{type(error).__name__}: {error}')
-            raise malformed_reply(self._model, what) from None
+            what = interface.excerpt(f'{type(error).__name__}: {error}')
+            raise interface.malformed_reply(self.model, what) from None
         finally:
             self.ledger.settle(reserved, used)
         try:
             value = self._parse_reply(reply, parse)
-        except RefusalError:  # it was answered, too
-            self._has_reply = True
-            self._cache.put(self._model, request, reply)
+        except interface.RefusalError:  # it was answered, too
+            self._keep(request, reply)
             raise
-        self._has_reply = True
-        self._cache.put(self._model, request, reply)
+        self._keep(request, reply)
         return value
+
+    def _keep(self, request: ModelRequest, reply: ModelReply) -> None:
+        self._has_reply = True
+        self.cache.put(self.model, request, reply)
 
     def _parse_reply(self, reply: ModelReply, parse: Parser[T]) -> T:
         if reply.refusal:
-            raise RefusalError(reply.refusal)
+            raise interface.RefusalError(reply.refusal)
         try:
             return parse(reply.text)
         except ValueError as error:
-            raise TransientModelError(
-                f'{self.name} replied with something else than asked for: {excerpt(str(error))}',
+            what = interface.excerpt(str(error))
+            raise interface.TransientModelError(
+                f'{self.name} replied with something else than asked for: {what}',
                 reason='replies outside the schema',
             ) from error
 
@@ -316,7 +303,7 @@ class ModelClient:
             for future, request, parser in todo:
                 self._fill(future, request, parser)
 
-        for _ in range(min(self._concurrency, len(requests))):
+        for _ in range(min(self.concurrency, len(requests))):
             # Nothing waits for them at Ctrl-C: all that was answered by then is in the cache.
             threading.Thread(target=work, daemon=True).start()
         try:
@@ -339,7 +326,8 @@ class ModelClient:
             if not self._interrupted:
                 future.set_result(Outcome(value=self.ask(request, parse)))
         except errors.LanguageModelError as error:
-            if not isinstance(error, (errors.BudgetExceededError, RefusalError, NotAskedError)):
+            quiet = errors.BudgetExceededError, interface.RefusalError, NotAskedError
+            if not isinstance(error, quiet):
                 _show(str(error))
             future.set_result(Outcome(error=error))
         except BaseException as error:
@@ -347,9 +335,9 @@ class ModelClient:
 
     def estimate(self, requests: Sequence[ModelRequest]) -> CostEstimate:
         """Return what requests would take, without asking."""
-        new = [item for item in requests if self._cache.get(self._model, item) is None]
+        new = [item for item in requests if self.cache.get(self.model, item) is None]
         usage = Usage(
-            sum(estimated_prompt_tokens(request) for request in new),
+            sum(map(interface.estimated_prompt_tokens, new)),
             sum(request.max_output_tokens for request in new),
         )
         cached, cost = len(requests) - len(new), self.ledger.cost(usage)

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from functools import cached_property
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,7 +39,6 @@ class SentenceEmbedder:
 
     def __init__(self, device: str = 'cpu') -> None:
         self._device = device
-        self._model: Any = None
         self._known: dict[str, NDArray[np.float32]] = {}
 
     @staticmethod
@@ -50,7 +50,7 @@ class SentenceEmbedder:
         """Return features of shape (N, 384), rows of length 1."""
         new = sorted(set(texts) - self._known.keys())
         if new:
-            features = self._loaded().encode(
+            features = self._model.encode(
                 new, normalize_embeddings=True, show_progress_bar=False, batch_size=256
             )
             self._known.update(zip(new, np.asarray(features, np.float32), strict=True))
@@ -58,24 +58,22 @@ class SentenceEmbedder:
             return np.zeros((0, 384), np.float32)
         return np.stack([self._known[text] for text in texts])
 
-    def _loaded(self) -> Any:
-        if self._model is None:
-            if not self.is_available():
-                raise MissingDependencyError(
-                    f'the sentence embedder is not installed; {extra("language")}'
-                )
-            # The weights lie in the package: nothing is ever to be fetched.
-            os.environ.setdefault('HF_HUB_OFFLINE', '1')
-            if self._device == 'cpu':
-                # It comes with torch for CUDA, and its LLVM crashes next to Mesa's OpenGL.
-                sys.modules.setdefault('triton', cast('ModuleType', None))
-            from sentence_transformers import SentenceTransformer
-            from transformers.utils import logging
+    @cached_property
+    def _model(self) -> Any:
+        if not self.is_available():
+            remedy = extra('language')
+            raise MissingDependencyError(f'the sentence embedder is not installed; {remedy}')
+        # The weights are in the package: nothing is ever to be fetched.
+        os.environ.setdefault('HF_HUB_OFFLINE', '1')
+        if self._device == 'cpu':
+            # It comes with torch for CUDA, and its LLVM crashes next to Mesa's OpenGL.
+            sys.modules.setdefault('triton', cast('ModuleType', None))
+        from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging
 
-            logging.disable_progress_bar()
-            folder = resources.files(_BUNDLED).joinpath('model')
-            self._model = SentenceTransformer(str(folder), device=self._device)
-        return self._model
+        logging.disable_progress_bar()
+        folder = resources.files(_BUNDLED).joinpath('model')
+        return SentenceTransformer(str(folder), device=self._device)
 
 
 class PrecomputedEmbedder:

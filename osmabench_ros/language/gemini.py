@@ -44,9 +44,8 @@ class GeminiModel(HostedModel):
 
     async def ask(self, request: interface.ModelRequest) -> ServerAnswer:
         """Ask once."""
-        contents = [
-            {'role': 'user', 'parts': [*_encode_images(request.images), {'text': request.prompt}]}
-        ]
+        parts = [*_encode_images(request.images), {'text': request.prompt}]
+        contents = [{'role': 'user', 'parts': parts}]
         for turn in request.turns:
             contents += _write_turn(turn)
         response = await self._client.aio.models.generate_content(
@@ -55,7 +54,7 @@ class GeminiModel(HostedModel):
         feedback, counts = response.prompt_feedback, response.usage_metadata
         if feedback is not None and feedback.block_reason:
             return ServerAnswer(declined=_read_reason(feedback.block_reason))
-        candidate, usage = response.candidates[0], interface.NO_USAGE
+        candidate, usage = response.candidates[0], interface.Usage()
         if counts is not None:
             output = (counts.candidates_token_count or 0) + (counts.thoughts_token_count or 0)
             usage = interface.Usage(counts.prompt_token_count or 0, output)

@@ -5,7 +5,7 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from importlib import import_module
 from importlib.util import find_spec
@@ -23,7 +23,7 @@ class ServerAnswer:
 
     text: str = ''
     calls: tuple[interface.ToolCall, ...] = ()
-    usage: interface.Usage = interface.NO_USAGE
+    usage: interface.Usage = field(default_factory=interface.Usage)
     declined: str = ''
     is_cut_off: bool = False
 

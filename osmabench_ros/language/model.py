@@ -7,10 +7,10 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from osmabench_ros.base.documents import parse_json
 from osmabench_ros.errors import LanguageModelError, OsmabenchError
@@ -63,10 +63,8 @@ class Tool:
     parameters: Mapping[str, Any]
 
 
-class ToolCall(BaseModel):
+class ToolCall(BaseModel, frozen=True):
     """A call of a tool as the model made it: the arguments are a text that should be JSON."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     arguments: str
@@ -75,10 +73,8 @@ class ToolCall(BaseModel):
     """What some servers want back with the call, in base64."""
 
 
-class ToolReply(BaseModel):
+class ToolReply(BaseModel, frozen=True):
     """A reply to a request with tools, which `ModelReply.text` holds as JSON."""
-
-    model_config = ConfigDict(frozen=True)
 
     text: str = ''
     calls: tuple[ToolCall, ...] = ()
@@ -166,6 +162,10 @@ class ModelRequest:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
+MAX_TOKENS = 10**9
+"""No request takes more: a server that says so sends nonsense."""
+
+
 @dataclass(frozen=True)
 class Usage:
     """Tokens of one request, as the server counts them; 0 if it does not."""
@@ -180,11 +180,6 @@ class Usage:
 
     def __sub__(self, other: Usage) -> Usage:
         return self + Usage(-other.prompt_tokens, -other.output_tokens)
-
-
-NO_USAGE = Usage()
-MAX_TOKENS = 10**9
-"""No request takes more: a server that says so sends nonsense."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +197,7 @@ class ModelReply:
     """
 
     text: str
-    usage: Usage = NO_USAGE
+    usage: Usage = Usage()
     refusal: str = ''
 
     def __post_init__(self) -> None:
@@ -264,19 +259,13 @@ def without_secret(text: str, secret: str) -> str:
 
     Characters of the key may be written as escapes of JSON or Python.
     """
-    return _spellings(secret).sub('***', text) if len(secret) >= _MIN_KEY else text
-
-
-@lru_cache(maxsize=8)
-def _spellings(secret: str) -> re.Pattern[str]:
-    """Return what matches a key, each of its characters as it is or escaped."""
-    return re.compile(
-        ''.join(
-            rf'(?:\\*{re.escape(char)}|\\+u{{?0*{ord(char):x}}}?|\\+x{ord(char):02x})'
-            for char in secret
-        ),
-        re.IGNORECASE,
+    if len(secret) < _MIN_KEY:
+        return text
+    spellings = (
+        rf'(?:\\*{re.escape(char)}|\\+u{{?0*{ord(char):x}}}?|\\+x{ord(char):02x})'
+        for char in secret
     )
+    return re.sub(''.join(spellings), '***', text, flags=re.IGNORECASE)
 
 
 def malformed_reply(model: LanguageModel, what: str) -> TransientModelError:

@@ -74,7 +74,7 @@ def make_language_model(reference: str, options: Mapping[str, Any] | None = None
     return made
 
 
-def kept_replies(reference: str) -> str:
+def name_offline_model(reference: str) -> str:
     """Return the reference to the kept replies of a model, for which no key is needed."""
     kind, _, model = reference.partition(':')
     load_extension(LANGUAGE_MODELS, kind)
@@ -84,17 +84,17 @@ def kept_replies(reference: str) -> str:
     return f'offline:{kind}/{model}'
 
 
-_NOTHING_ASKED: ContextVar[bool] = ContextVar('nothing_asked', default=False)
+_USES_KEPT_REPLIES: ContextVar[bool] = ContextVar('uses_kept_replies', default=False)
 
 
 @contextmanager
-def nothing_asked() -> Iterator[None]:
+def use_kept_replies() -> Iterator[None]:
     """Let clients give kept replies only, so that plans can be made without any key."""
-    token = _NOTHING_ASKED.set(True)
+    token = _USES_KEPT_REPLIES.set(True)
     try:
         yield
     finally:
-        _NOTHING_ASKED.reset(token)
+        _USES_KEPT_REPLIES.reset(token)
 
 
 class ModelAccess(ServerOptions):
@@ -109,8 +109,8 @@ class ModelAccess(ServerOptions):
 
     def client_of(self, model: str) -> ModelClient:
         """Return a client for a model, with its own accounts; a missing key is an error here."""
-        model = kept_replies(model) if _NOTHING_ASKED.get() else model
-        options = {'base_url': self.base_url, 'timeout_s': self.timeout_s}
+        model = name_offline_model(model) if _USES_KEPT_REPLIES.get() else model
+        options = self.model_dump(include=set(ServerOptions.model_fields))
         caches = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache')
         return ModelClient(
             make_language_model(model, options),
