@@ -189,33 +189,29 @@ def evaluate(
         with errors_as(ConfigError, '--transform', ValueError, remedy='give x y z qx qy qz qw'):
             transform = Similarity(Pose.from_quaternion(numbers[3:], numbers[:3]))
     source = bag_settings.BagSource(
-        bag,
-        scoring.settings,
-        tuple(recorded.msg_path or ()),
-        recorded.map_topic,
-        recorded.at,
-        recorded.method,
-        read_label_file(recorded.labels) if recorded.labels else None,
-        bag_settings.ReferenceChoice(
-            reference.scene,
-            reference.run,
-            reference.ground_truth,
-            reference.reference,
-            reference.reference_frame,
-        ),
-        bag_settings.MapAlignment(reference.align) if reference.align else None,
-        transform,
-        bag_settings.TrajectoryChoice(
-            poses.pose_topic,
-            poses.reference_topic,
-            poses.reference_trajectory,
-            pairing.settings(poses.trajectory_align),
-        ),
-        scoring.questions,
-        scoring.device,
-        scoring.seed,
+        path=bag,
+        config=scoring.settings,
+        msg_paths=tuple(recorded.msg_path or ()),
+        map_topic=recorded.map_topic,
+        at_s=recorded.at,
+        method=recorded.method,
+        label_set=read_label_file(recorded.labels) if recorded.labels else None,
+        scene=reference.scene,
+        run=reference.run,
+        ground_truth=reference.ground_truth,
+        cloud=reference.reference,
+        reference_frame=reference.reference_frame,
+        align=bag_settings.MapAlignment(reference.align) if reference.align else None,
+        transform=transform,
+        pose_topic=poses.pose_topic,
+        reference_topic=poses.reference_topic,
+        reference_trajectory=poses.reference_trajectory,
+        pairing=pairing.settings(poses.trajectory_align),
+        questions_file=scoring.questions,
+        device=scoring.device,
+        seed=scoring.seed,
     )
-    if scoring.rerun is not None and not source.reference.exists:
+    if scoring.rerun is not None and not source.references:
         raise ConfigError('--rerun shows a map with its reference; name one')
     with scoring.at_work() as progress:
         done = evaluate_bag(

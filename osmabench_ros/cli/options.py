@@ -177,23 +177,24 @@ class Scoring:
     @property
     def requirements(self) -> list[Requirement]:
         """Requirements of the chosen suites, and of suites that only bags have."""
+        from osmabench_ros.metrics.trajectory_records import ALIGNED
         from osmabench_ros.runs.requirement import BAG_SUITES
 
         names = [item.name for item in self.suites]
         return [
             item
             for item in self.settings.requirements
-            if item.base_suite in names or item.suite in BAG_SUITES
+            if item.suite.removesuffix(ALIGNED) in names or item.suite in BAG_SUITES
         ]
 
     @contextmanager
     def at_work(self) -> Iterator[Progress]:
         """Lock the folder of the report, and show the progress."""
-        from osmabench_ros.runs.run_manifest import undisturbed
+        from osmabench_ros.runs.run_manifest import lock_results
 
         if self.rerun is not None:
             check_file(self.rerun, overwrite=self.force)
-        with undisturbed(self.out), shown_progress() as progress:
+        with lock_results(self.out), shown_progress() as progress:
             yield progress
 
     def record(self, map_directory: Path, ground_truth: Path, progress: Progress) -> None:

@@ -117,7 +117,7 @@ def compare(
     from osmabench_ros.reports import changes
     from osmabench_ros.reports.page.single_pages import write_changes_page
     from osmabench_ros.reports.terminal import print_changes
-    from osmabench_ros.runs.run_manifest import undisturbed
+    from osmabench_ros.runs.run_manifest import lock_results
 
     if out is not None:
         claim_folder(out)
@@ -127,7 +127,7 @@ def compare(
     faults = changes.list_broken(found, thresholds)
     page = None
     if out is not None:
-        with undisturbed(out):
+        with lock_results(out):
             page = write_changes_page(found, faults, (before, after), out)
     if as_json:
         typer.echo(json.dumps({**found.to_json(), 'broken': faults}, indent=2))

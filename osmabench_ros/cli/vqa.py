@@ -58,7 +58,7 @@ def generate(
     folder: FolderOption = 'vqa',
 ) -> None:
     """Make the questions of a run's scene."""
-    from osmabench_ros.runs.run_manifest import undisturbed
+    from osmabench_ros.runs.run_manifest import lock_results
     from osmabench_ros.vqa import stages
 
     place = stages.RunFolder(run, folder)
@@ -67,7 +67,7 @@ def generate(
         if dry_run:
             typer.echo('exact questions need no request')
             return
-        with undisturbed(place.folder):
+        with lock_results(place.folder):
             chosen = place.seed if seed is None else seed
             questions = stages.generate_exact(place, seed=chosen, count=count)
     else:
@@ -79,7 +79,7 @@ def generate(
             _print_estimate(stages.estimate_written(client, frames))
             typer.echo(f'for {len(frames)} frames, if every question reaches the check')
             return
-        with undisturbed(place.folder), shown_progress() as progress:
+        with lock_results(place.folder), shown_progress() as progress:
             questions = stages.generate_written(place, client, frames, progress)
     typer.echo(f'{len(questions)} questions in {place.folder}')
     print_spending(client)
@@ -99,7 +99,7 @@ def answer(
 ) -> None:
     """Answer a run's questions from its recorded scene graph."""
     from osmabench_ros.runs.evaluate.map_evaluation import questioned_map
-    from osmabench_ros.runs.run_manifest import undisturbed
+    from osmabench_ros.runs.run_manifest import lock_results
     from osmabench_ros.vqa import stages
     from osmabench_ros.vqa.answering.answerer import parse_reference
     from osmabench_ros.vqa.scores import UNSERVED
@@ -120,7 +120,7 @@ def answer(
             _print_estimate(estimate)
         return
     given = questioned_map(place)
-    with undisturbed(place.folder), shown_progress() as progress:
+    with lock_results(place.folder), shown_progress() as progress:
         answers = stages.answer(place, given, answerer, client, shown, progress)
     asked = [item for item in answers if item.note != UNSERVED]
     silent = sum(item.value is None for item in asked)
@@ -140,7 +140,7 @@ def judge(
 ) -> None:
     """Judge a run's answers."""
     from osmabench_ros.runs.evaluate.map_evaluation import questioned_map
-    from osmabench_ros.runs.run_manifest import undisturbed
+    from osmabench_ros.runs.run_manifest import lock_results
     from osmabench_ros.vqa import stages
     from osmabench_ros.vqa.scores import UNSERVED
 
@@ -150,7 +150,7 @@ def judge(
         _print_dry_judge(client, lambda asked: stages.estimate_verdicts(place, asked))
         return
     given = questioned_map(place)
-    with undisturbed(place.folder), shown_progress() as progress:
+    with lock_results(place.folder), shown_progress() as progress:
         verdicts = stages.judge(place, given, client, progress)
     asked = [item for item in verdicts if item.reason != UNSERVED]
     right = sum(item.correct for item in asked)
@@ -171,13 +171,13 @@ def report(
     """
     from osmabench_ros.reports.terminal import print_accuracies
     from osmabench_ros.runs.evaluate.map_evaluation import questioned_map
-    from osmabench_ros.runs.run_manifest import undisturbed
+    from osmabench_ros.runs.run_manifest import lock_results
     from osmabench_ros.vqa import stages
     from osmabench_ros.vqa.scores import common_accuracies
 
     scenes: dict[str, dict[stages.RunFolder, list[MetricRecord]]] = defaultdict(dict)
     for place in (stages.RunFolder(run, folder) for run in runs):
-        with undisturbed(place.folder):
+        with lock_results(place.folder):
             scores = stages.report(place, questioned_map(place), compat=compat)
         scenes[place.scene][place] = scores
     for compared in scenes.values():

@@ -305,7 +305,7 @@ def rebuild_report(
         _refuse_other_report(target)
     else:
         files.claim_folder(target)
-    with run_manifest.undisturbed(target):
+    with run_manifest.lock_results(target):
         runs = list(matrix.runs())
         left = tuple(run.run_id for run in runs if not matrix.has_report(run))
         if len(left) == len(runs):

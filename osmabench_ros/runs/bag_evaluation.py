@@ -256,22 +256,22 @@ class _Evaluation:
 
     def _score_poses(self) -> TrajectoryScore | None:
         """Return the errors of the stack's poses, None if the user names none."""
-        choice = self.source.trajectory
-        if not choice.estimate:
+        source = self.source
+        if not source.pose_topic:
             return None
-        estimate = bag_content.bag_trajectory(self.bag, self.content, choice.estimate)
+        estimate = bag_content.bag_trajectory(self.bag, self.content, source.pose_topic)
         true, name = self._read_true_poses(estimate)
-        score = score_trajectory(true, estimate, choice.settings)
-        self.remarks += [f'poses of {choice.estimate} are compared with {name}', *score.remarks]
+        score = score_trajectory(true, estimate, source.pairing)
+        self.remarks += [f'poses of {source.pose_topic} are compared with {name}', *score.remarks]
         return score
 
     def _read_true_poses(self, estimate: StampedTrajectory) -> tuple[StampedTrajectory, str]:
-        choice = self.source.trajectory
-        if choice.reference_file is not None:
-            return read_tum(choice.reference_file), choice.reference_file.name
-        topic = choice.reference or bag_content.reference_topic(self.content, estimate)
+        source = self.source
+        if source.reference_trajectory is not None:
+            return read_tum(source.reference_trajectory), source.reference_trajectory.name
+        topic = source.reference_topic or bag_content.reference_topic(self.content, estimate)
         if not topic:
-            problem = f'{self.source.path} has no true poses to compare "{choice.estimate}" with'
+            problem = f'{source.path} has no true poses to compare "{source.pose_topic}" with'
             raise ConfigError(f'{problem}; give --reference-topic or --reference-trajectory')
         return bag_content.bag_trajectory(self.bag, self.content, topic), topic
 
@@ -392,11 +392,13 @@ def _alignment(
         'rotation_deg': similarity.angle_deg,
         'scale_error': abs(similarity.scale - 1),
     }
-    records = [_record(name, value, count) for name, value in residuals.items()]
-    records += [_record(name, value) for name, value in corrections.items()]
+    records = (
+        MetricRecord(
+            *(SUITE, '', name),
+            value=value,
+            n=count if name in residuals else 0,
+            higher_is_better=name in ('icp_fitness', 'icp_observability'),
+        )
+        for name, value in {**residuals, **corrections}.items()
+    )
     return Alignment(similarity, tuple(records), remarks)
-
-
-def _record(metric: str, value: float, count: int = 0) -> MetricRecord:
-    better = metric in ('icp_fitness', 'icp_observability')
-    return MetricRecord(SUITE, '', metric, value=value, n=count, higher_is_better=better)

@@ -22,7 +22,7 @@ from osmabench_ros.runs.bag_settings import BagSource
 from osmabench_ros.runs.config import MatrixConfig, load_config, with_scene
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
 from osmabench_ros.runs.preparation import Preparation
-from osmabench_ros.runs.run_manifest import SHARED, read_manifest
+from osmabench_ros.runs.run_manifest import SHARED_FOLDER, read_manifest
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
@@ -48,7 +48,7 @@ class Reference:
 def run_reference(path: Path) -> Reference:
     """Return the ground truth of a run, by its folder; ConfigError if there is none."""
     candidates = [path, path / GROUND_TRUTH_FOLDER]
-    if shared := read_manifest(path).get(SHARED):
+    if shared := read_manifest(path).get(SHARED_FOLDER):
         candidates.append(path.resolve().parent / 'shared' / shared / GROUND_TRUTH_FOLDER)
     for folder in candidates:
         if (folder / ground_truth.DOCUMENT).is_file():
@@ -140,23 +140,22 @@ def reference_of(
     source: BagSource, bag: Bag, content: BagContent, directory: Path, progress: Progress
 ) -> Reference | None:
     """Return the reference, made in a folder if it does not exist yet; None without one."""
-    choice = source.reference
-    if choice.scene:
+    if source.scene:
         path = read_recorded_path(bag, content)
         config = source.config
         if not isinstance(config, MatrixConfig):
             # It says how maps are scored, and nothing of camera and simulator.
             config = load_config('single_run')
-        found = scene_reference(config, choice.scene, source.seed, directory, path, progress)
-    elif (folder := choice.run or choice.ground_truth) is not None:
+        found = scene_reference(config, source.scene, source.seed, directory, path, progress)
+    elif (folder := source.run or source.ground_truth) is not None:
         found = run_reference(folder)
-    elif choice.cloud is not None:
+    elif source.cloud is not None:
         progress('reading the reference', 0.0)
-        found = cloud_reference(choice.cloud, source.label_set, directory)
+        found = cloud_reference(source.cloud, source.label_set, directory)
     else:
         return None
-    if choice.frame_id is not None:
-        found = dataclasses.replace(found, frame_id=choice.frame_id)
+    if source.reference_frame is not None:
+        found = dataclasses.replace(found, frame_id=source.reference_frame)
     if source.questions_file is not None:
         found = dataclasses.replace(found, questions_file=source.questions_file)
     return found

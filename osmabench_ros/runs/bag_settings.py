@@ -44,49 +44,13 @@ class BagReport(RunReport):
     transform: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True)
-class ReferenceChoice:
-    """The reference of a map: a scene, a run, ground truth, a cloud, or none; else ConfigError."""
-
-    scene: str = ''
-    run: Path | None = None
-    ground_truth: Path | None = None
-    cloud: Path | None = None
-    frame_id: str | None = None
-
-    def __post_init__(self) -> None:
-        given = [item for item in (self.scene, self.run, self.ground_truth, self.cloud) if item]
-        if len(given) > 1:
-            names = ', '.join(map(str, given))
-            raise ConfigError(f'a map has one reference, not {len(given)}: {names}')
-
-    @property
-    def exists(self) -> bool:
-        """Whether there is a reference."""
-        return bool(self.scene or self.run or self.ground_truth or self.cloud)
-
-
-@dataclass(frozen=True)
-class TrajectoryChoice:
-    """Which trajectory to compare with which, by topic, ``/tf:PARENT.CHILD`` or TUM file."""
-
-    estimate: str = ''
-    reference: str = ''
-    reference_file: Path | None = None
-    settings: TrajectorySettings = field(default_factory=TrajectorySettings)
-
-    def __post_init__(self) -> None:
-        if self.reference and self.reference_file:
-            raise ConfigError('give true poses by topic or by file, not both')
-        if (self.reference or self.reference_file) and not self.estimate:
-            raise ConfigError("true poses are given, but not the stack's own: add --pose-topic")
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BagSource:
-    """A bag, as `open_bag` takes it, and how to read and score it.
+    """A bag, as `open_bag` takes it, and how to read and score it; else ConfigError.
 
-    `transform` is the alignment `known`, or the first guess of `icp`.
+    The reference of the map is a scene, a run, ground truth, a cloud, or none. `transform` is the
+    alignment `known`, or the first guess of `icp`. Poses are named by topic,
+    ``/tf:PARENT.CHILD`` or TUM file.
     """
 
     path: Path
@@ -96,10 +60,31 @@ class BagSource:
     at_s: float | None = None
     method: str = ''
     label_set: LabelSet | None = None
-    reference: ReferenceChoice = field(default_factory=ReferenceChoice)
+    scene: str = ''
+    run: Path | None = None
+    ground_truth: Path | None = None
+    cloud: Path | None = None
+    reference_frame: str | None = None
     align: MapAlignment | None = None
     transform: Similarity | None = None
-    trajectory: TrajectoryChoice = field(default_factory=TrajectoryChoice)
+    pose_topic: str = ''
+    reference_topic: str = ''
+    reference_trajectory: Path | None = None
+    pairing: TrajectorySettings = field(default_factory=TrajectorySettings)
     questions_file: Path | None = None
     device: str = 'auto'
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.references) > 1:
+            names = ', '.join(map(str, self.references))
+            raise ConfigError(f'a map has one reference, not {len(self.references)}: {names}')
+        if self.reference_topic and self.reference_trajectory:
+            raise ConfigError('give true poses by topic or by file, not both')
+        if (self.reference_topic or self.reference_trajectory) and not self.pose_topic:
+            raise ConfigError("true poses are given, but not the stack's own: add --pose-topic")
+
+    @property
+    def references(self) -> list[str | Path]:
+        """The references that are given."""
+        return [item for item in (self.scene, self.run, self.ground_truth, self.cloud) if item]

@@ -12,7 +12,7 @@ from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.preparation import Preparation
-from osmabench_ros.runs.run_manifest import held
+from osmabench_ros.runs.run_manifest import lock_folder
 from osmabench_ros.runs.shared_path import drive, navigation_of, shared_path
 from osmabench_ros.sequences.layout import DOCUMENT, OSMA, SCANNET, SequenceInfo, read_info
 from osmabench_ros.sequences.writer import BagWriter, FolderWriter, SequenceWriter
@@ -54,7 +54,7 @@ def generate_sequences(
             raise ConfigError(f'sequence {item.sequence} is recorded already; name a scene')
     chosen = list(dict.fromkeys(formats))
     written: dict[Path, bool] = {}
-    with held(out):
+    with lock_folder(out):
         scenes = config.seeded_scenes
         for number, item in enumerate(scenes):
             part = share(progress, number / len(scenes), (number + 1) / len(scenes))

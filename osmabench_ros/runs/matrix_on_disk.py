@@ -17,7 +17,7 @@ from osmabench_ros.runs.identity import SceneKey, is_run_name
 from osmabench_ros.runs.inputs import without_home
 from osmabench_ros.runs.plan import RunPlan, config_digest, plan_runs
 from osmabench_ros.runs.report_model import RunReport, without_classes
-from osmabench_ros.runs.run_manifest import MANIFEST, PAGES, is_held
+from osmabench_ros.runs.run_manifest import MANIFEST, PAGES, is_locked
 from osmabench_ros.simulation.conditions import Condition
 
 FAILURE = 'failure.json'
@@ -188,10 +188,10 @@ class MatrixOnDisk:
 
     def runs(self) -> Iterator[RunOnDisk]:
         """Yield every run with its state, in order."""
-        held = is_held(self.root)
-        return (self._look_at_run(run_id, held=held) for run_id in self.run_ids)
+        locked = is_locked(self.root)
+        return (self._look_at_run(run_id, locked=locked) for run_id in self.run_ids)
 
-    def _look_at_run(self, run_id: str, *, held: bool) -> RunOnDisk:
+    def _look_at_run(self, run_id: str, *, locked: bool) -> RunOnDisk:
         folder = self.root / run_id
         if not folder.exists():
             return RunOnDisk(run_id, RunState.NOT_BEGUN)
@@ -200,7 +200,7 @@ class MatrixOnDisk:
                 done = state is RunState.DONE
                 return RunOnDisk(run_id, state, '' if done else self._report(run_id, file).error)
         stage = next_stage(folder) or Stage.FINISH
-        if held:
+        if locked:
             return RunOnDisk(run_id, RunState.RUNNING, stage.value)
         reason = f'cut off at the stage {stage.value}; the same command goes on'
         return RunOnDisk(run_id, RunState.INCOMPLETE, reason)

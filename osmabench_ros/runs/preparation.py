@@ -36,7 +36,7 @@ from osmabench_ros.runs.run_manifest import (
     describe_shared,
     find_growth,
     forget_scores,
-    held,
+    lock_folder,
 )
 from osmabench_ros.scenes.loading import APARTMENT
 from osmabench_ros.scenes.scene import Lighting, Scene
@@ -73,7 +73,9 @@ class Preparation:
             lambda item: open_sequence(item.recorded_files[0], item.topics)
         )
         self._key = lru_cache(maxsize=1024)(self._read_key)
-        self._digest = lru_cache(maxsize=1024)(self._compute_digest)
+        self._digest = lru_cache(maxsize=1024)(
+            lambda item: _hash_recorded(item) if item.sequence else scene_digest(self._scene(item))
+        )
 
     def check_names(self, config: MatrixConfig) -> None:
         """Look up every name of a configuration, before anything is made; or ConfigError.
@@ -155,9 +157,6 @@ class Preparation:
             return SceneKey(*names, item.seed)
         scene = self._scene(item.without_path)
         return SceneKey(scene.dataset, scene.name, item.seed, item.path_seed)
-
-    def _compute_digest(self, item: SceneConfig) -> str:
-        return _hash_recorded(item) if item.sequence else scene_digest(self._scene(item))
 
     def _label_set(self, item: SceneConfig) -> LabelSet:
         if item.sequence is not None:
@@ -252,7 +251,7 @@ class Preparation:
         files.check_folder(root, files.Existing.MERGE)
         self.check_names(config)
         folders = {plan.shared_directory: plan for plan in self.plans(config, root)}
-        with held(root):
+        with lock_folder(root):
             kept = {folder: folder.exists() for folder in folders}
             growth = find_growth(folders.values(), self.digest_of)
             self.grow(Growth(growth.scenes), progress)

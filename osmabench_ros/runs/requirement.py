@@ -72,11 +72,6 @@ class Requirement(Strict):
             return Source.BAG
         return Source.GROWTH if self.metric.endswith(GROWTH_SUFFIXES) else Source.MAP
 
-    @property
-    def base_suite(self) -> str:
-        """The suite of the configuration that gives its metric, if any."""
-        return self.suite.removesuffix(ALIGNED)
-
 
 def list_known_suites(configured: Sequence[str]) -> list[str]:
     """Return the suite names that a requirement may have, from the suites of a configuration."""

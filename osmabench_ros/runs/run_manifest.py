@@ -32,7 +32,7 @@ PAGES = 'report_pages'
 """Folder with the pages of a report of many runs."""
 SCHEMA = 'osmabench.run_manifest/1'
 SHARED_SCHEMA = 'osmabench.shared_manifest/1'
-SHARED = 'shared'
+SHARED_FOLDER = 'shared'
 """Key of a run's manifest: the folder with the data of all runs on the same scene and path."""
 WARNINGS = 'warnings'
 RESULTS = 'results'
@@ -41,8 +41,8 @@ FIGURES = 'figures.json'
 """Beside the report of a run: the part of it that the report of many runs needs."""
 ABSENT = 'absent'
 REQUIREMENTS = 'requirements'
-_SUITES, _SHARED_INPUT = 'suites', 'shared '
-_SHARED = {'camera', 'robot', 'trajectory', 'simulator'}
+_SUITES, _SHARED_PREFIX = 'suites', 'shared '
+_KEYS_OF_SHARED_DATA = {'camera', 'robot', 'trajectory', 'simulator'}
 """Keys of a configuration that decide path, ground truth and questions, with the scene."""
 _WHOLE_MATRIX = {
     *('name', 'scenes', 'seeds', 'conditions', 'mappers', 'requirements', 'text_features'),
@@ -62,7 +62,7 @@ def describe_run(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ())
     """Return the content of manifest.json of a run."""
     identity, config = plan.identity, config_of_run(plan)
     shared = {
-        f'{_SHARED_INPUT}{path.name}': files.sha256_of(path)
+        f'{_SHARED_PREFIX}{path.name}': files.sha256_of(path)
         for path in sorted(plan.shared_directory.iterdir())
         if path.name not in (files.MARKER, MANIFEST)
     }
@@ -81,7 +81,7 @@ def describe_run(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ())
             'path and questions': plan.scene.seed_of_path,
             'mapper': plan.method_seed,
         },
-        SHARED: plan.shared_directory.name,
+        SHARED_FOLDER: plan.shared_directory.name,
         WARNINGS: list(warnings),
         'config_sha256': files.sha256_of_data(config),
         'config': config,
@@ -110,7 +110,7 @@ def describe_shared(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
     suites = zip(config.suites, make_suites(config.suites), strict=True)
     asking = [item for item, suite in suites if isinstance(suite, PreparesQuestions)]
     found: dict[str, Any] = {
-        **config.model_dump(mode='json', include=_SHARED),
+        **config.model_dump(mode='json', include=_KEYS_OF_SHARED_DATA),
         'scene': plan.scene.model_dump(mode='json'),
         _SUITES: [item.model_dump(mode='json') for item in asking],
     }
@@ -178,7 +178,7 @@ def _list_values(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **_list_keys(manifest['config']),
         # The files that runs share have a manifest too.
-        **{name: digest for name, digest in digests if not name.startswith(_SHARED_INPUT)},
+        **{name: digest for name, digest in digests if not name.startswith(_SHARED_PREFIX)},
         **{
             f'version of {name}': manifest['versions'].get(name, ABSENT)
             for name in ('osmabench_ros', SUITE)
@@ -345,15 +345,15 @@ def _digest(path: Path) -> str:
 
 
 @contextmanager
-def held(root: Path) -> Iterator[None]:
+def lock_folder(root: Path) -> Iterator[None]:
     """Claim a folder and keep it from other processes until the block, or this process, ends."""
     files.claim_folder(root)
-    with undisturbed(root):
+    with lock_results(root):
         yield
 
 
 @contextmanager
-def undisturbed(path: Path) -> Iterator[None]:
+def lock_results(path: Path) -> Iterator[None]:
     """Lock the folder of results that contains a path, if there is one."""
     root = files.find_root(path)
     if root is None:
@@ -378,7 +378,7 @@ def _lock(marker: TextIO, root: Path) -> None:
         warnings.warn(text, OsmabenchWarning, stacklevel=2)
 
 
-def is_held(root: Path) -> bool:
+def is_locked(root: Path) -> bool:
     """Return whether another process works in a folder of results."""
     if not files.is_ours(root):
         return False

@@ -59,8 +59,8 @@ NodeProcesses().start(spec, Path(sys.argv[1]), os.environ)
 IMPORTS = """
 import time
 from importlib import import_module
-from osmabench_ros.bringup.runner.node_host import SHARED
-for name in SHARED:
+from osmabench_ros.bringup.runner.node_host import PRELOADED_MODULES
+for name in PRELOADED_MODULES:
     import_module(name)
 print('waiting', flush=True)
 time.sleep(600)

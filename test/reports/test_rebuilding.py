@@ -10,7 +10,7 @@ from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.reports.matrix import rebuild_report
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunState
 from osmabench_ros.runs.report_model import Status
-from osmabench_ros.runs.run_manifest import held
+from osmabench_ros.runs.run_manifest import lock_folder
 
 FILES = ('report.json', 'report.csv', 'report.html')
 
@@ -82,9 +82,9 @@ def test_nothing_done_is_no_report(whole):
 
 @pytest.mark.full
 def test_a_folder_in_use_is_left(whole, tmp_path):
-    with held(whole.root), pytest.raises(RunError, match='in use'):
+    with lock_folder(whole.root), pytest.raises(RunError, match='in use'):
         rebuild_report(whole)
-    with held(whole.root):
+    with lock_folder(whole.root):
         report = rebuild_report(whole, tmp_path / 'elsewhere')
     assert sum(run.status is Status.COMPLETE for run in report.runs) == 4
 

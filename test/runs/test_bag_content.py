@@ -12,7 +12,7 @@ from osmabench_ros.errors import SequenceError
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.runs.bag_content import read_content
 from osmabench_ros.runs.bag_evaluation import evaluate_bag
-from osmabench_ros.runs.bag_settings import BagSource, ReferenceChoice
+from osmabench_ros.runs.bag_settings import BagSource
 from osmabench_ros.runs.config import SuiteConfig, load_config
 from osmabench_ros.sequences.bags.bag import open_bag
 
@@ -23,9 +23,7 @@ def content_of(folder):
 
 
 def evaluated(bag, out, truth=None, **more):
-    source = BagSource(
-        bag, load_config('single_run'), reference=ReferenceChoice(run=truth), device='cpu', **more
-    )
+    source = BagSource(path=bag, config=load_config('single_run'), run=truth, device='cpu', **more)
     return evaluate_bag(source, [SuiteConfig(name='map_geometry')], out).report
 
 

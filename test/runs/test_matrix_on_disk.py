@@ -12,7 +12,7 @@ from osmabench_ros.errors import RunError
 from osmabench_ros.runs.evaluate.evaluation import INCOMPLETE
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, Stage, matrices_at
 from osmabench_ros.runs.report_model import RunReport, Status
-from osmabench_ros.runs.run_manifest import held
+from osmabench_ros.runs.run_manifest import lock_folder
 
 
 @pytest.fixture(scope='module')
@@ -56,7 +56,7 @@ def test_every_state_is_told_apart(runs):
     ]  # fmt: skip
     assert found[1][1] == 'vqa: no server\nTraceback\n  at all'
     assert found[3][1].startswith('cut off at the stage evaluate')
-    with held(runs.root):
+    with lock_folder(runs.root):
         assert [state for state, _ in states(runs.root)][3] == 'running'
     assert states(runs.root) == found
 

@@ -8,13 +8,13 @@ import pytest
 
 from osmabench_ros.base.files import MARKER, claim_folder
 from osmabench_ros.errors import OsmabenchWarning, RunError
-from osmabench_ros.runs.run_manifest import held, undisturbed
+from osmabench_ros.runs.run_manifest import lock_folder, lock_results
 
 IN_USE = r'new/own is in use by another osmabench'
 HOLD = """
 import sys, pathlib
-from osmabench_ros.runs.run_manifest import held
-with held(pathlib.Path(sys.argv[1])):
+from osmabench_ros.runs.run_manifest import lock_folder
+with lock_folder(pathlib.Path(sys.argv[1])):
     print('held', flush=True)
     sys.stdin.read()
 """
@@ -41,15 +41,15 @@ def test_a_folder_is_held_by_one_process_until_it_ends_even_by_a_kill(tmp_path):
     assert holder.stdout is not None
     assert holder.stdout.readline() == 'held\n'
     for path in (root, root / 'run' / 'vqa', root / 'run'):
-        with pytest.raises(RunError, match=IN_USE), undisturbed(path):
+        with pytest.raises(RunError, match=IN_USE), lock_results(path):
             pass
-    with pytest.raises(RunError, match=IN_USE), held(root):
+    with pytest.raises(RunError, match=IN_USE), lock_folder(root):
         pass
-    with undisturbed(root.parent / 'elsewhere'):
+    with lock_results(root.parent / 'elsewhere'):
         pass
     holder.kill()
     holder.communicate()
-    with held(root):
+    with lock_folder(root):
         pass
 
 
@@ -58,7 +58,7 @@ def test_what_a_killed_process_left_half_written_is_removed(tmp_path):
     killed = subprocess.run([sys.executable, '-c', KILLED, str(tmp_path)], check=False)
     assert killed.returncode == -signal.SIGKILL
     assert len([*tmp_path.glob('.*'), *tmp_path.glob('run/.*')]) == 4
-    with held(tmp_path):
+    with lock_folder(tmp_path):
         pass
     found = sorted(str(item.relative_to(tmp_path)) for item in tmp_path.rglob('*'))
     assert found == [MARKER, 'run', f'run/{MARKER}']
@@ -71,5 +71,5 @@ def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch):
     claim_folder(tmp_path / 'own')
     monkeypatch.setattr(fcntl, 'flock', refuse)
     words = 'own cannot be locked .No locks available.* see to it that no other'
-    with pytest.warns(OsmabenchWarning, match=words), held(tmp_path / 'own'):
+    with pytest.warns(OsmabenchWarning, match=words), lock_folder(tmp_path / 'own'):
         pass

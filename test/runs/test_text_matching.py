@@ -138,7 +138,7 @@ def test_nothing_is_loaded_for_a_map_with_labels(monkeypatch):
     def fail(*_):
         raise AssertionError('loaded')
 
-    monkeypatch.setattr(SentenceEmbedder, '_loaded', fail)
+    monkeypatch.setattr(SentenceEmbedder, '_model', property(fail))
     text = OpenVocabularyLabeller(labelled_map(), {})
     assert text.labeller is None
     assert text.text_encoder is None

@@ -22,7 +22,7 @@ from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.matrix_on_disk import claim
 from osmabench_ros.runs.plan import plan_runs
 from osmabench_ros.runs.report_model import RunReport, Status
-from osmabench_ros.runs.run_manifest import held
+from osmabench_ros.runs.run_manifest import lock_folder
 from osmabench_ros.sequences.ground_truth import write_ground_truth
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.question_files import write_records
@@ -33,7 +33,7 @@ CONFIG = matrix_config(scenes=[{'reference': 'apartment', 'seed': 3}])
 
 
 def hold(root):
-    with held(root):
+    with lock_folder(root):
         claim(root, CONFIG, plans_in(root), lambda _plan: '1')
 
 

@@ -25,7 +25,7 @@ from osmabench_ros.runs.matrix_on_disk import RunState
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
-from osmabench_ros.runs.run_manifest import find_growth, held
+from osmabench_ros.runs.run_manifest import find_growth, lock_folder
 from osmabench_ros.runs.sweep import (
     SweepPoint,
     SweepReport,
@@ -110,7 +110,7 @@ def _claim_runs(
     Kept results that lack questions or scores of more suites are made to go on with them.
     """
     plans = preparation.plans(config, root)
-    with held(root):
+    with lock_folder(root):
         growth = matrix_on_disk.claim(
             root, config, plans, preparation.digest_of, fresh=fresh, sweep=sweep
         )

@@ -28,7 +28,7 @@ import numpy as np
 from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.runs.config import SceneConfig
 
-SHARED = (
+PRELOADED_MODULES = (
     *(
         f'osmabench_ros.nodes.{name}_node'
         for name in (
@@ -137,7 +137,7 @@ def _fork_node(order: NodeOrder, channel: Connection) -> bool:
 
 def main() -> int:
     """Serve the runner at the file descriptor that the argument names."""
-    for name in SHARED:
+    for name in PRELOADED_MODULES:
         import_module(name)
     # The first line that rclpy logs looks up the file of each module, which takes 0.1 s.
     inspect.getmodule(inspect.currentframe())

@@ -43,7 +43,7 @@ def gpu_memory_bytes(pids: Collection[int]) -> int | None:
     if nvml is None:
         return None
     try:
-        held = [
+        used = [
             int(process.usedGpuMemory)
             for index in range(nvml.nvmlDeviceGetCount())
             for process in nvml.nvmlDeviceGetComputeRunningProcesses(
@@ -54,7 +54,7 @@ def gpu_memory_bytes(pids: Collection[int]) -> int | None:
         ]
     except nvml.NVMLError:
         return None
-    return sum(held) if held else None
+    return sum(used) if used else None
 
 
 def visible_gpus() -> tuple[str, ...]:

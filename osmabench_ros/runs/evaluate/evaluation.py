@@ -364,9 +364,9 @@ class EvaluationJob:
     ) -> None:
         self._work = work
         self.on_done = on_done
-        self._cancelled = threading.Event()
-        self._finished = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._is_cancelled = False
+        # A thread that hangs in native code must not keep the process alive.
+        self._thread = threading.Thread(target=self._run, name='evaluation', daemon=True)
         self.at: tuple[str, float] = (WAITING, 0.0)
         """The current step, and the fraction done."""
         self.report: report_model.RunReport | None = None
@@ -375,12 +375,12 @@ class EvaluationJob:
     @property
     def begun(self) -> bool:
         """Whether its thread was started."""
-        return self._thread is not None
+        return self._thread.ident is not None
 
     @property
     def done(self) -> bool:
         """Whether there is a report or an error."""
-        return self._finished.is_set()
+        return self.error is not None or (self.begun and not self._thread.is_alive())
 
     @property
     def cancelled(self) -> bool:
@@ -390,20 +390,17 @@ class EvaluationJob:
     def start(self) -> None:
         """Start the thread."""
         self.at = ('starting', 0.0)
-        # A thread that hangs in native code must not keep the process alive.
-        self._thread = threading.Thread(target=self._run, name='evaluation', daemon=True)
         self._thread.start()
 
     def cancel(self) -> None:
         """Stop at the next progress report; at once if the job is still waiting."""
-        self._cancelled.set()
+        self._is_cancelled = True
         if not self.begun:
             self.error = EvaluationCancelledError('the evaluation was cancelled before it began')
-            self._finished.set()
 
     def join(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Wait for the end."""
-        self._finished.wait(timeout_s)
+        """Wait for the end of its thread."""
+        self._thread.join(timeout_s)
 
     def _run(self) -> None:
         try:
@@ -411,13 +408,12 @@ class EvaluationJob:
         except OsmabenchError as error:
             self.error = error
         except Exception as error:  # an error of a suite must not pass in silence
-            self.error = RunError(f'the evaluation failed: {type(error).__name__}: {error}')
-            self.error.__cause__ = error
-        finally:
-            self._finished.set()
+            failure = RunError(f'the evaluation failed: {type(error).__name__}: {error}')
+            failure.__cause__ = error
+            self.error = failure
 
     def _report_progress(self, text: str, fraction: float) -> None:
-        if self._cancelled.is_set():
+        if self._is_cancelled:
             raise EvaluationCancelledError(f'the evaluation was cancelled at "{self.at[0]}"')
         self.at = (text, fraction)
 

@@ -24,7 +24,7 @@ from osmabench_ros.runs.plan import (
     plan_runs,
 )
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status, unmet
-from osmabench_ros.runs.run_manifest import SHARED, config_of_run
+from osmabench_ros.runs.run_manifest import SHARED_FOLDER, config_of_run
 from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.runs.timings import TIMINGS, Measurements, Participation, timings_of
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
@@ -204,7 +204,7 @@ def left_by_a_command(matrix, root, settings=None):
             write_json(plan.directory / FAILURE, report.model_dump(mode='json'))
         data = {'dataset': 'boxes', 'scene': 'room', 'config': config_of_run(plan)}
         data |= {'seeds': {'scene': SCENE_KEY.seed}, 'versions': {'numpy': '2.0'}}
-        data |= {SHARED: plan.shared_directory.name}
+        data |= {SHARED_FOLDER: plan.shared_directory.name}
         write_json(plan.directory / 'manifest.json', data)
     write_matrix_report(found.config, plans, matrix.report.runs, root)
     return found
