@@ -1,39 +1,220 @@
 """Scores the map of a bag, aligned with a reference, or describes it; needs no ROS."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
-from dataclasses import replace as replace_fields
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from osmabench_ros.base import files
+from osmabench_ros.base.contract import CAMERA_INFO, WORLD_FRAME
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import ConfigError, RunError, SequenceError, errors_as
+from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, format_tum, read_tum
 from osmabench_ros.geometry.transform_tree import TransformTree
-from osmabench_ros.maps.importer import TopicOptions
+from osmabench_ros.maps.importer import ImportOptions, TopicOptions
+from osmabench_ros.maps.importers import pointcloud
+from osmabench_ros.maps.importers.source_files import get_points_and_colors
 from osmabench_ros.maps.map_kinds import RecordedMap, choose_map_topic, read_recorded_map
-from osmabench_ros.maps.semantic_map import SemanticMap, transform_map
+from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap, transform_map
 from osmabench_ros.maps.storage import write_map
+from osmabench_ros.metrics.geometry import occupied_voxels
 from osmabench_ros.metrics.map_statistics import map_statistics
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.registration import registered
 from osmabench_ros.metrics.trajectory import error_statistics
 from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore, score_trajectory
 from osmabench_ros.runs import bag_content, report_model
-from osmabench_ros.runs.bag_references import Reference, reference_of
 from osmabench_ros.runs.bag_settings import REFERENCE_FREE, BagReport, BagSource, MapAlignment
-from osmabench_ros.runs.config import Requirement, SuiteConfig
+from osmabench_ros.runs.config import (
+    MatrixConfig,
+    Requirement,
+    SuiteConfig,
+    load_config,
+    with_scene,
+)
 from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.runs.evaluate.map_evaluation import UNKNOWN
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
+from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.requirement import Source, of_sources
-from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.runs.run_manifest import SHARED_FOLDER, read_manifest
+from osmabench_ros.scenes.loading import load_scene
+from osmabench_ros.semantics.cloud import LabelledCloud
+from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
+from osmabench_ros.semantics.scene_graph import SceneGraph
+from osmabench_ros.sequences import ground_truth
 from osmabench_ros.sequences.bags.bag import Bag, open_bag
-from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
+
+_CELL_M = 0.25
+_NO_CAMERA = Intrinsics(2, 2, 1.0, 1.0, 0.5, 0.5)
+"""For a cloud of the user's: the camera that saw it is not known."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Ground truth on disk and a description for people; `frame_id` '' is the map's frame."""
+
+    directory: Path
+    description: str
+    questions_file: Path | None = None
+    frame_id: str = WORLD_FRAME
+
+
+def run_reference(path: Path) -> Reference:
+    """Return the ground truth of a run, by its folder; ConfigError if there is none."""
+    candidates = [path, path / GROUND_TRUTH_FOLDER]
+    if shared := read_manifest(path).get(SHARED_FOLDER):
+        candidates.append(path.resolve().parent / 'shared' / shared / GROUND_TRUTH_FOLDER)
+    for folder in candidates:
+        if (folder / ground_truth.DOCUMENT).is_file():
+            questions = folder.parent / QUESTIONS_FILE
+            known = questions if questions.is_file() else None
+            return Reference(folder, f'ground truth {folder}', known)
+    looked = ', '.join(str(folder / ground_truth.DOCUMENT) for folder in candidates)
+    raise ConfigError(
+        f'{path} is not a run with ground truth: none of these exists: {looked}. Name the folder '
+        'of a run below runs/MATRIX/, or make ground truth with `osmabench scene ground-truth`'
+    )
+
+
+def scene_reference(
+    config: MatrixConfig,
+    scene: str,
+    seed: int,
+    directory: Path,
+    path: tuple[StampedTrajectory, Intrinsics] | None,
+    progress: Progress,
+) -> Reference:
+    """Make the ground truth of a scene; `path` has the poses and camera of the recording.
+
+    Without it, `config` gives camera and path. With it, the visible surface is the part that this
+    path saw, and compat metrics, which need rendered depth, are not applicable.
+    """
+    described = f'scene {scene}, seed {seed}'
+    if path is None:
+        [made] = Preparation().prepare_all(with_scene(config, scene, seed), directory, progress)
+        description = f'{described}, along the path of configuration "{config.name}"'
+        return Reference(made / GROUND_TRUTH_FOLDER, description, made / QUESTIONS_FILE)
+    trajectory, camera = path
+    truth = ground_truth.build_ground_truth(
+        load_scene(scene, seed=seed),
+        [trajectory.pose(row) for row in range(len(trajectory))],
+        camera,
+        max_depth_m=config.camera.far_m,
+        seed=seed,
+        progress=progress,
+    )
+    ground_truth.write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
+    return Reference(directory / GROUND_TRUTH_FOLDER, f'{described}, along the recorded path')
+
+
+def cloud_reference(file: Path, label_set: LabelSet | None, directory: Path) -> Reference:
+    """Make ground truth of a user's PLY or PCD, z up, metres, with labels of `label_set`."""
+    class_file = None if label_set is not None else pointcloud.find_class_file(file)
+    known = label_set if class_file is None else pointcloud.read_label_set(class_file)
+    # The geometry can be compared without the meaning of the labels.
+    if known is None:
+        points, _ = get_points_and_colors(pointcloud.read_columns(file), file)
+        finite = np.isfinite(points).all(axis=1)
+        dense, graph = DenseMap(np.asarray(points[finite], np.float32)), SceneGraph()
+    else:
+        made = pointcloud.import_map(file, ImportOptions(label_set=known))
+        assert made.dense is not None
+        dense, graph = made.dense, made.graph
+    count, labels, instances = len(dense.points), dense.labels, dense.instances
+    if not count:
+        raise ConfigError(f'reference {file} has no points')
+    surface = LabelledCloud(
+        dense.points,
+        np.full(count, UNLABELLED, np.int32) if labels is None else labels,
+        np.full(count, NO_INSTANCE, np.int32) if instances is None else instances,
+    )
+    labelled = bool((surface.labels != UNLABELLED).any())
+    # Each occupied cell counts as one face of a cell.
+    area_m2 = len(occupied_voxels(surface.points, _CELL_M)) * _CELL_M**2
+    truth = ground_truth.GroundTruth(
+        'reference',
+        file.stem,
+        known or LabelSet('none', ()),
+        graph,
+        surface,
+        surface.select(np.zeros(count, bool)),
+        (),
+        _NO_CAMERA,
+        ground_truth.seen_instances(surface.instances, 1),
+        surface if labelled else None,
+        points_per_m2=max(count / area_m2, 1.0),
+    )
+    ground_truth.write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
+    kind = 'labelled' if labelled else 'unlabelled, geometry only'
+    description = f'reference cloud {file.name}, {count} points, {kind}'
+    return Reference(directory / GROUND_TRUTH_FOLDER, description, frame_id='')
+
+
+def reference_of(
+    source: BagSource,
+    bag: Bag,
+    content: bag_content.BagContent,
+    directory: Path,
+    progress: Progress,
+) -> Reference | None:
+    """Return the reference, made in a folder if it does not exist yet; None without one."""
+    if source.scene:
+        path = read_recorded_path(bag, content)
+        config = source.config
+        if not isinstance(config, MatrixConfig):
+            # It says how maps are scored, and nothing of camera and simulator.
+            config = load_config('single_run')
+        found = scene_reference(config, source.scene, source.seed, directory, path, progress)
+    elif (folder := source.run or source.ground_truth) is not None:
+        found = run_reference(folder)
+    elif source.cloud is not None:
+        progress('reading the reference', 0.0)
+        found = cloud_reference(source.cloud, source.label_set, directory)
+    else:
+        return None
+    if source.reference_frame is not None:
+        found = dataclasses.replace(found, frame_id=source.reference_frame)
+    if source.questions_file is not None:
+        found = dataclasses.replace(found, questions_file=source.questions_file)
+    return found
+
+
+def read_recorded_path(
+    bag: Bag, content: bag_content.BagContent
+) -> tuple[StampedTrajectory, Intrinsics] | None:
+    """Return true camera poses and the camera of a recording, None if it lacks either."""
+    topics = [
+        topic for topic in content.types if topic.endswith(f'/{bag_content.REFERENCE_TOPICS[0]}')
+    ]
+    camera = _camera(bag, content)
+    if len(topics) != 1 or camera is None:
+        return None
+    return bag_content.bag_trajectory(bag, content, topics[0]), camera
+
+
+def _camera(bag: Bag, content: bag_content.BagContent) -> Intrinsics | None:
+    info: Any = content.run_info.camera_info if content.run_info is not None else None
+    if info is None:
+        topics = sorted(topic for topic, kind in content.types.items() if kind == CAMERA_INFO)
+        first = next(bag.messages(topics[:1]), None) if topics else None
+        info = None if first is None else first.deserialise()
+    if info is None:
+        return None
+    k = [float(value) for value in info.k]
+    try:
+        return Intrinsics(int(info.width), int(info.height), k[0], k[4], k[2], k[5])
+    except ValueError:
+        # An uncalibrated camera says so by zeros.
+        return None
+
 
 SUITE = 'alignment'
 _PLACED_WRONGLY = (
@@ -78,7 +259,7 @@ def evaluate_bag(
             done = _Evaluation(source, bag, content, folder, progress).run(suites, requirements)
     if (truth := done.ground_truth_directory) is not None and truth.is_relative_to(folder):
         # The temporary folder, in which it was made, has its final name now.
-        return replace_fields(
+        return dataclasses.replace(
             done, ground_truth_directory=output_directory / truth.relative_to(folder)
         )
     return done
@@ -104,7 +285,7 @@ class _Evaluation:
         topic = self._map_topic()
         trajectory = self._score_poses()
         reference = reference_of(source, self.bag, self.content, self.folder, self.progress)
-        truth = None if reference is None else read_ground_truth(reference.directory)
+        truth = None if reference is None else ground_truth.read_ground_truth(reference.directory)
         self.progress('reading the map', 0.0)
         recorded = self._read_map(topic, truth)
         made = recorded.semantic_map
@@ -179,7 +360,7 @@ class _Evaluation:
         semantic_map: SemanticMap,
         identity: RunIdentity,
         reference: Reference,
-        truth: GroundTruth,
+        truth: ground_truth.GroundTruth,
         suites: Sequence[SuiteConfig],
         suffix: str,
     ) -> report_model.RunReport:
@@ -196,7 +377,7 @@ class _Evaluation:
         )
         write_map(semantic_map, inputs.map_directory)
         report = evaluation.evaluate_loaded(inputs, semantic_map, truth, suites, (), self.progress)
-        records = (replace(x, suite=x.suite + suffix) for x in report.metrics)
+        records = (dataclasses.replace(x, suite=x.suite + suffix) for x in report.metrics)
         return report.model_copy(update={'metrics': tuple(records)})
 
     def _map_topic(self) -> str:
@@ -205,7 +386,7 @@ class _Evaluation:
         with cut_off if self.bag.cut_off else nullcontext():
             return choose_map_topic(self.content.types, self.source.map_topic)
 
-    def _read_map(self, topic: str, truth: GroundTruth | None) -> RecordedMap:
+    def _read_map(self, topic: str, truth: ground_truth.GroundTruth | None) -> RecordedMap:
         info, at_s = self.content.run_info, self.source.at_s
         options = TopicOptions(
             self.source.method
@@ -225,7 +406,7 @@ class _Evaluation:
             self.remarks.append('the map has neither labels nor nodes: geometry only')
         return recorded
 
-    def _label_set(self, truth: GroundTruth | None) -> LabelSet | None:
+    def _label_set(self, truth: ground_truth.GroundTruth | None) -> LabelSet | None:
         """Return the label set of the user, else of the bag, else of the reference."""
         given = self.source.label_set
         known = given if given is not None else self.content.label_set
@@ -237,7 +418,7 @@ class _Evaluation:
         )
         return truth.label_set
 
-    def _identity(self, made: SemanticMap, truth: GroundTruth | None) -> RunIdentity:
+    def _identity(self, made: SemanticMap, truth: ground_truth.GroundTruth | None) -> RunIdentity:
         """Return the run's identity by the bag, else by reference and map."""
         info, source = self.content.run_info, self.source
         if info is None:
@@ -252,7 +433,7 @@ class _Evaluation:
                 f'{truth.dataset}, {truth.scene}'
             )
         identity = RunIdentity.of_info(info)
-        return replace_fields(identity, mapper=source.method or identity.mapper)
+        return dataclasses.replace(identity, mapper=source.method or identity.mapper)
 
     def _score_poses(self) -> TrajectoryScore | None:
         """Return the errors of the stack's poses, None if the user names none."""
@@ -312,7 +493,7 @@ class Alignment:
 def align_map(
     source: BagSource,
     made: SemanticMap,
-    truth: GroundTruth,
+    truth: ground_truth.GroundTruth,
     placement: Similarity,
     trajectory: TrajectoryScore | None,
     progress: Progress,
@@ -356,7 +537,7 @@ def _check_frame(trajectory: TrajectoryScore, semantic_map: SemanticMap) -> None
 
 
 def _align_by_icp(
-    semantic_map: SemanticMap, truth: GroundTruth, initial: Similarity, guess: str
+    semantic_map: SemanticMap, truth: ground_truth.GroundTruth, initial: Similarity, guess: str
 ) -> Alignment:
     """Return the alignment of the map's points with the true surface; `guess` names `initial`."""
     if semantic_map.dense is None:

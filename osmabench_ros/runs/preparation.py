@@ -23,21 +23,18 @@ from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.mappers.mapper import make_mapper, mapper_class, reads_albedo
 from osmabench_ros.mappers.offline_method import filled
-from osmabench_ros.runs import shared_path
+from osmabench_ros.runs import run_manifest, shared_path
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig, SceneConfig
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, make_suites
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.inputs import scene_digest
-from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, RunPlan, plan_runs
-from osmabench_ros.runs.requirement import check_for_runs
-from osmabench_ros.runs.run_manifest import (
-    MANIFEST,
-    Growth,
-    describe_shared,
-    find_growth,
-    forget_scores,
-    lock_folder,
+from osmabench_ros.runs.plan import (
+    GROUND_TRUTH_FOLDER,
+    PATH_FILE,
+    QUESTIONS_FILE,
+    RunPlan,
+    plan_runs,
 )
+from osmabench_ros.runs.requirement import check_for_runs
 from osmabench_ros.scenes.loading import APARTMENT
 from osmabench_ros.scenes.scene import Lighting, Scene
 from osmabench_ros.semantics.labels import LabelSet
@@ -74,7 +71,11 @@ class Preparation:
         )
         self._key = lru_cache(maxsize=1024)(self._read_key)
         self._digest = lru_cache(maxsize=1024)(
-            lambda item: _hash_recorded(item) if item.sequence else scene_digest(self._scene(item))
+            lambda item: (
+                _hash_recorded(item)
+                if item.sequence
+                else run_manifest.scene_digest(self._scene(item))
+            )
         )
 
     def check_names(self, config: MatrixConfig) -> None:
@@ -183,7 +184,7 @@ class Preparation:
         progress(f'the path sees {coverage["share"]:.0%} of what can be seen{of_each}', 0.0)
         truth = _ground_truth(plan, scene, path, progress)
         with files.atomic_directory(directory) as temporary:
-            files.write_json(temporary / shared_path.PATH_FILE, path.to_json())
+            files.write_json(temporary / PATH_FILE, path.to_json())
             files.write_json(temporary / COVERAGE_FILE, coverage)
             self._write_truth(plan, truth, temporary, progress)
         return directory
@@ -193,9 +194,12 @@ class Preparation:
     ) -> None:
         ground_truth.write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
         self._write_questions(plan, directory, directory, progress)
-        files.write_json(directory / MANIFEST, describe_shared(plan, self.digest_of(plan)))
+        files.write_json(
+            directory / run_manifest.MANIFEST,
+            run_manifest.describe_shared(plan, self.digest_of(plan)),
+        )
 
-    def grow(self, growth: Growth, progress: Progress) -> None:
+    def grow(self, growth: run_manifest.Growth, progress: Progress) -> None:
         """Add the questions of more suites to prepared scenes, and have maps scored again."""
         for plan in growth.scenes:
             directory = plan.shared_directory
@@ -203,11 +207,14 @@ class Preparation:
             with files.atomic_directory(directory, files.Existing.MERGE) as temporary:
                 self._write_questions(plan, directory, temporary, progress)
             # Last, so that an interrupted addition is made again.
-            files.write_json(directory / MANIFEST, describe_shared(plan, self.digest_of(plan)))
+            files.write_json(
+                directory / run_manifest.MANIFEST,
+                run_manifest.describe_shared(plan, self.digest_of(plan)),
+            )
         for plan, reasons in growth.runs:
             why = '; '.join(map(str, reasons))
             progress(f'{plan.identity.run_id}: the map is kept and scored again: {why}', 0.0)
-            forget_scores(plan)
+            run_manifest.forget_scores(plan)
 
     def _write_questions(
         self, plan: RunPlan, prepared: Path, directory: Path, progress: Progress
@@ -220,7 +227,7 @@ class Preparation:
         simulated = None
         if plan.scene.sequence is None:
             scene = self.scene_of(plan)
-            path = RobotPath.read(prepared / shared_path.PATH_FILE)
+            path = RobotPath.read(prepared / PATH_FILE)
             simulated = SimulatedScene(scene, path, partial(_start_wide, plan, scene))
         asked = PreparedScene(truth, key, seed, directory, simulated, progress)
         for suite in make_suites(plan.config.suites):
@@ -251,10 +258,10 @@ class Preparation:
         files.check_folder(root, files.Existing.MERGE)
         self.check_names(config)
         folders = {plan.shared_directory: plan for plan in self.plans(config, root)}
-        with lock_folder(root):
+        with run_manifest.lock_folder(root):
             kept = {folder: folder.exists() for folder in folders}
-            growth = find_growth(folders.values(), self.digest_of)
-            self.grow(Growth(growth.scenes), progress)
+            growth = run_manifest.find_growth(folders.values(), self.digest_of)
+            self.grow(run_manifest.Growth(growth.scenes), progress)
             for plan in folders.values():
                 self.prepare(plan, progress)
         return kept

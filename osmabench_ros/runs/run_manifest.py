@@ -4,28 +4,154 @@ A manifest is independent of time. Before results are used again it is compared,
 their inputs now.
 """
 
+from __future__ import annotations
+
+import dataclasses
 import errno
 import fcntl
+import hashlib
 import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
+
+import numpy as np
 
 from osmabench_ros.base import files
 from osmabench_ros.base.configuration import version
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import OsmabenchWarning, RunError
-from osmabench_ros.runs import inputs
+from osmabench_ros.runs.config import MapperConfig
 from osmabench_ros.runs.evaluate.evaluation import make_suites
 from osmabench_ros.runs.evaluate.over_time import GROWTH
 from osmabench_ros.runs.host import describe_surroundings
+from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import RunReport, for_run, without_classes
+from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.suites.suite import PreparesQuestions
 from osmabench_ros.vqa.exact.generation import GENERATOR, SUITE
+
+TEXT_FEATURES = 'text features of '
+"""How names of such inputs begin."""
+_PATHS = frozenset({'source', 'specification'})
+"""Fields of a scene that say where it was found or what it was made by, not what it is."""
+
+
+def collect_run_inputs(plan: RunPlan, scene_digest: str) -> dict[str, str]:
+    """Return the digests of everything outside a configuration that a run depends on."""
+    found = {**collect_shared_inputs(plan, scene_digest), **mapper_files(plan.mapper)}
+    for name, file in plan.config.text_features.items():
+        found |= _file(f'{TEXT_FEATURES}{name}', str(file))
+    return found
+
+
+def collect_shared_inputs(plan: RunPlan, scene_digest: str) -> dict[str, str]:
+    """Return the digests of what all runs on a path in a scene depend on."""
+    found = {scene_name(plan.identity.scene_key): scene_digest}
+    for name, value in _list_strings(plan.config.simulator.options):
+        found |= _file(f'simulator option {name}', value)
+    recorded = plan.config.trajectory.recorded
+    return found | (_file('trajectory', recorded) if recorded else {})
+
+
+def scene_name(key: SceneKey) -> str:
+    """Return the name of a scene among the inputs."""
+    return f'scene {replace(key, path_seed=None)}'
+
+
+def mapper_files(mapper: MapperConfig) -> dict[str, str]:
+    """Return the digests of the files named by command, stack and options of a mapper."""
+    options = (value for _, value in _list_strings(mapper.options))
+    found: dict[str, str] = {}
+    for text in (*mapper.command, mapper.stack, *mapper.variables.values(), *options):
+        found |= _file(f'mapper {mapper.name}', text)
+    return found
+
+
+def scene_digest(scene: Scene) -> str:
+    """Return the digest of a loaded scene: its meshes, textures, classes, rooms and lights."""
+    digest = hashlib.sha256()
+    _update(digest, scene)
+    return digest.hexdigest()
+
+
+def for_people(path: str | Path) -> str:
+    """Return a path as it was written, the user's home shortened to ``~``."""
+    text = str(path)
+    if not text.startswith('/'):
+        return text
+    home = str(Path.home())
+    return f'~{text[len(home) :]}' if text.startswith(f'{home}/') else text
+
+
+def without_home(value: Any) -> Any:
+    """Return plain data with the user's home in paths shortened to ``~``."""
+    if isinstance(value, str):
+        return for_people(value)
+    if isinstance(value, Mapping):
+        return {key: without_home(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [without_home(item) for item in value]
+    return value
+
+
+def _list_strings(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            yield from _list_strings(value)
+        elif isinstance(value, str):
+            yield name, value
+
+
+def _file(kind: str, text: str) -> dict[str, str]:
+    """Return the digest of a file if `text` is the path of one."""
+    path = Path(text).expanduser()
+    try:
+        if not path.is_file():
+            return {}
+        status = path.stat()
+    except OSError:
+        return {}
+    digest = _hash_file(path, status.st_size, status.st_mtime_ns)
+    return {f'{kind}: {for_people(text)}': digest}
+
+
+@lru_cache(maxsize=256)
+def _hash_file(path: Path, size: int, mtime_ns: int) -> str:
+    del size, mtime_ns  # part of the key: a file that changed is read again
+    digest = hashlib.sha256()
+    files.add_file(digest, path)
+    return digest.hexdigest()
+
+
+def _update(digest: hashlib._Hash, value: Any) -> None:
+    """Feed a digest dataclasses, arrays and plain values, each with its kind and size."""
+    if isinstance(value, np.ndarray):
+        digest.update(f'array {value.dtype.str} {value.shape} '.encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        digest.update(f'{type(value).__name__} '.encode())
+        for item in dataclasses.fields(value):
+            if item.name not in _PATHS:
+                _update(digest, getattr(value, item.name))
+    elif isinstance(value, Mapping):
+        digest.update(f'mapping {len(value)} '.encode())
+        for key in sorted(value, key=str):
+            _update(digest, (str(key), value[key]))
+    elif isinstance(value, (tuple, list)):
+        digest.update(f'sequence {len(value)} '.encode())
+        for entry in value:
+            _update(digest, entry)
+    else:
+        text = value.value if isinstance(value, Enum) else value
+        digest.update(f'{type(text).__name__} {text!r} '.encode())
+
 
 MANIFEST = 'manifest.json'
 PAGES = 'report_pages'
@@ -85,7 +211,7 @@ def describe_run(plan: RunPlan, scene_digest: str, warnings: Sequence[str] = ())
         WARNINGS: list(warnings),
         'config_sha256': files.sha256_of_data(config),
         'config': config,
-        'inputs': {**inputs.collect_run_inputs(plan, scene_digest), **shared},
+        'inputs': {**collect_run_inputs(plan, scene_digest), **shared},
         **describe_surroundings(identity.simulator),
     }
 
@@ -101,7 +227,7 @@ def config_of_run(plan: RunPlan) -> dict[str, Any]:
         'mapper': plan.mapper.model_dump(mode='json', exclude={'resources'}),
         REQUIREMENTS: [item.model_dump(mode='json') for item in requirements],
     }
-    return dict(inputs.without_home(found))
+    return dict(without_home(found))
 
 
 def describe_shared(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
@@ -116,8 +242,8 @@ def describe_shared(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
     }
     return {
         'schema_name': SHARED_SCHEMA,
-        'config': inputs.without_home(found),
-        'inputs': inputs.collect_shared_inputs(plan, scene_digest),
+        'config': without_home(found),
+        'inputs': collect_shared_inputs(plan, scene_digest),
         'versions': {'osmabench_ros': version(), SUITE: GENERATOR},
     }
 
@@ -152,9 +278,7 @@ class Difference:
     @property
     def adds_scores(self) -> bool:
         """Whether it is one more suite, one more file for suites, or another threshold."""
-        added = self.before is ABSENT and self.key.startswith(
-            (f'{_SUITES}.', inputs.TEXT_FEATURES)
-        )
+        added = self.before is ABSENT and self.key.startswith((f'{_SUITES}.', TEXT_FEATURES))
         return added or self.key == REQUIREMENTS
 
     def __str__(self) -> str:
@@ -271,7 +395,7 @@ def _describe_inputs(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
     """Return the part of the manifest of a run that is compared."""
     return {
         'config': config_of_run(plan),
-        'inputs': inputs.collect_run_inputs(plan, scene_digest),
+        'inputs': collect_run_inputs(plan, scene_digest),
         'versions': {'osmabench_ros': version()},
     }
 

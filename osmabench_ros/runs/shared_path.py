@@ -13,7 +13,7 @@ from osmabench_ros.errors import ConfigError, OsmabenchWarning, SimulationError
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.runs.bag_content import read_trajectory
 from osmabench_ros.runs.config import MatrixConfig, Planner, PoseFrame, TrajectoryConfig
-from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.plan import PATH_FILE, RunPlan
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.bags.bag_storage import is_bag
 from osmabench_ros.sequences.recorded import open_sequence
@@ -25,8 +25,6 @@ from osmabench_ros.simulation.strategies import Strategy, plan_with_strategy
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 HABITAT = 'habitat'
-PATH_FILE = 'path.json'
-"""Of the folder that the runs of a scene share; `recorded` may name that of earlier runs."""
 UNSEEN = Intrinsics.from_hfov(16, 16, math.pi / 2)
 """Nothing is rendered."""
 

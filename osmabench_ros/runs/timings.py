@@ -5,10 +5,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from osmabench_ros.base.files import read_json
-from osmabench_ros.errors import RunError, errors_as
+from osmabench_ros.base.strict import read_model
 from osmabench_ros.metrics.message_timing import Staleness
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.identity import RunIdentity
@@ -111,7 +110,6 @@ class Measurements:
         return mapped / self.mapping_s if mapped and self.mapping_s > 0 else None
 
 
-_MEASUREMENTS = TypeAdapter(Measurements)
 _RECORDS = TypeAdapter(tuple[MetricRecord, ...])
 
 
@@ -127,11 +125,7 @@ def timings_of(identity: RunIdentity, measured: Measurements) -> dict[str, Any]:
 
 def read_measurements(file: Path) -> Measurements | None:
     """Read frames and latencies from timings.json of a run; None if the file is missing."""
-    if not file.exists():
-        return None
-    data = read_json(file)
-    with errors_as(RunError, f'{file} is malformed; start over with --fresh', ValidationError):
-        return _MEASUREMENTS.validate_python(data)
+    return read_model(Measurements, file) if file.exists() else None
 
 
 def _records(measured: Measurements) -> Iterator[MetricRecord]:

@@ -7,8 +7,13 @@ from support.world.runs import matrix_config
 from support.world.scenes import box_object, room_scene
 
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.inputs import collect_run_inputs, for_people, mapper_files, scene_digest
 from osmabench_ros.runs.plan import plan_runs
+from osmabench_ros.runs.run_manifest import (
+    collect_run_inputs,
+    for_people,
+    mapper_files,
+    scene_digest,
+)
 
 KEY = SceneKey('set', 'home', 3)
 

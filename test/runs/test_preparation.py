@@ -14,8 +14,8 @@ from osmabench_ros.base.progress import silent
 from osmabench_ros.errors import ConfigError, OsmabenchWarning, SimulationError
 from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
+from osmabench_ros.runs.plan import PATH_FILE
 from osmabench_ros.runs.preparation import COVERAGE_FILE, Preparation, run_warnings
-from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
 from osmabench_ros.simulation.robot_path import RobotPath

@@ -11,7 +11,7 @@ from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.point_files import write_ply
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
-from osmabench_ros.runs.bag_references import cloud_reference, run_reference, scene_reference
+from osmabench_ros.runs.bag_evaluation import cloud_reference, run_reference, scene_reference
 from osmabench_ros.runs.config import load_config
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.sequences.ground_truth import read_ground_truth, write_ground_truth

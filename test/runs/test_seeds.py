@@ -13,10 +13,9 @@ from osmabench_ros.base.progress import silent
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import SeedsConfig, with_scene
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds
-from osmabench_ros.runs.plan import QUESTIONS_FILE, config_digest, plan_runs
+from osmabench_ros.runs.plan import PATH_FILE, QUESTIONS_FILE, config_digest, plan_runs
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.run_manifest import describe_run
-from osmabench_ros.runs.shared_path import PATH_FILE
 
 RECORDED = {'sequence': 'a', 'ground_truth': 'b'}
 ALL = {'scene': [1, 2], 'path': [3, 4, 5], 'method': [6, 7]}

@@ -13,8 +13,8 @@ from osmabench_ros.cli.scene import export as export_scene
 from osmabench_ros.errors import ConfigError, OsmabenchError, SceneError
 from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
-from osmabench_ros.runs.inputs import scene_digest
 from osmabench_ros.runs.preparation import Preparation
+from osmabench_ros.runs.run_manifest import scene_digest
 from osmabench_ros.scenes.changes import (
     Changes,
     apply_changes,

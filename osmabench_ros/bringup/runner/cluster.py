@@ -24,10 +24,10 @@ from osmabench_ros.base.processes import ENDING, signals_held
 from osmabench_ros.bringup.runner import admission, dispatch
 from osmabench_ros.bringup.runner.dispatch import Message, Result, Task
 from osmabench_ros.errors import ConfigError, OsmabenchError, RunError, errors_as, needing
-from osmabench_ros.runs.inputs import mapper_files, scene_name
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.report_model import Status
+from osmabench_ros.runs.run_manifest import mapper_files, scene_name
 
 CONNECT_S = 10.0
 NEWS_EVERY_S = 1.0

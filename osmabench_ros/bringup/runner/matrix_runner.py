@@ -18,10 +18,9 @@ from osmabench_ros.errors import OsmabenchError, RunError
 from osmabench_ros.reports import matrix
 from osmabench_ros.reports.sweep import write_sweep_report
 from osmabench_ros.runs import matrix_on_disk
-from osmabench_ros.runs.changed_scenes import matrices_beside
 from osmabench_ros.runs.config import MatrixConfig, PacingMode, SweepConfig
 from osmabench_ros.runs.evaluate.evaluation import versions
-from osmabench_ros.runs.matrix_on_disk import RunState
+from osmabench_ros.runs.matrix_on_disk import RunState, matrices_beside
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status

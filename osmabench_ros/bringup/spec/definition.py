@@ -12,9 +12,8 @@ from osmabench_ros.errors import RunError, SequenceError, errors_as
 from osmabench_ros.ros.node import settings as node_settings
 from osmabench_ros.ros.node.participants import DeclaredParticipant
 from osmabench_ros.runs.config import PacingMode, SceneConfig, Settling, TrajectoryConfig
-from osmabench_ros.runs.plan import RunPlan
+from osmabench_ros.runs.plan import PATH_FILE, RunPlan
 from osmabench_ros.runs.run_manifest import config_of_run
-from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.sequences.bags import recording_report
 
 

@@ -12,8 +12,7 @@ from osmabench_ros.reports import palette
 from osmabench_ros.reports.pictures import graph_errors, sample_frames
 from osmabench_ros.reports.pictures.topview import TopGrid, draw_top_view
 from osmabench_ros.reports.pictures.view_3d import SpaceOfScene
-from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.shared_path import PATH_FILE
+from osmabench_ros.runs.plan import PATH_FILE, RunPlan
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.semantics.storeys import find_storey, find_storeys

@@ -14,8 +14,8 @@ from osmabench_ros.base.images import read_image
 from osmabench_ros.errors import RunError
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.shared_path import PATH_FILE, driven_trajectory
+from osmabench_ros.runs.plan import PATH_FILE, RunPlan
+from osmabench_ros.runs.shared_path import driven_trajectory
 from osmabench_ros.sequences.ground_truth import GroundTruth
 
 _COLORS = 255

@@ -11,20 +11,20 @@ from osmabench_ros.base.files import write_json
 from osmabench_ros.base.progress import silent
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.changed_scenes import with_changed_scenes
-from osmabench_ros.runs.changed_scenes import (
+from osmabench_ros.runs.config import MatrixConfig
+from osmabench_ros.runs.evaluate.over_time import GROWTH, RecordsAtTime, ReportOverTime
+from osmabench_ros.runs.matrix_on_disk import (
     LIVE,
     REMAPPED,
     folder_beside,
     matrices_beside,
     runs_beside,
+    write_manifest,
 )
-from osmabench_ros.runs.config import MatrixConfig
-from osmabench_ros.runs.evaluate.over_time import GROWTH, RecordsAtTime, ReportOverTime
-from osmabench_ros.runs.matrix_on_disk import write_manifest
+from osmabench_ros.runs.plan import PATH_FILE
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.report_model import RunReport, Status
 from osmabench_ros.runs.run_manifest import write_run_manifest
-from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.scenes.changes import apply_changes
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.suites.hypo3d.generation import Hypo3DRun, hypothetical_questions

@@ -18,6 +18,7 @@ from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.matrix_on_disk import FAILURE, MatrixOnDisk, write_manifest
 from osmabench_ros.runs.plan import (
     GROUND_TRUTH_FOLDER,
+    PATH_FILE,
     QUESTIONS_FILE,
     RunPlan,
     config_digest,
@@ -25,7 +26,6 @@ from osmabench_ros.runs.plan import (
 )
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status, unmet
 from osmabench_ros.runs.run_manifest import SHARED_FOLDER, config_of_run
-from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.runs.timings import TIMINGS, Measurements, Participation, timings_of
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import seen_instances, write_ground_truth
