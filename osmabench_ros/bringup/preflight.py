@@ -176,7 +176,7 @@ def examine(out: Path | None = None) -> list[Finding]:
     findings += [renderer(), _check_habitat(), _check_gpu()]
     found = os.environ.get('ROS_AUTOMATIC_DISCOVERY_RANGE', 'SUBNET (the default of ROS)')
     findings += CHECKS.find_all('discovery', 'discovery', found=found)
-    findings.append(_check_free_disk(out or Path()))
+    findings.append(_check_space('free_disk', out or Path()))
     return findings + [find_data_set(item, data_folders()) for item in DATA_SETS]
 
 
@@ -232,17 +232,13 @@ def _check_gpu() -> Finding:
     return CHECKS.find_one('gpu', 'GPU', torch=torch, has_gpu=has_gpu, device=device)
 
 
-def nearest_folder(path: Path) -> Path:
-    """Return the path itself if it exists, else the nearest parent that does."""
-    return next(item for item in (path.absolute(), *path.absolute().parents) if item.exists())
-
-
-def _check_free_disk(path: Path) -> Finding:
-    folder = nearest_folder(path)
-    free_gib = shutil.disk_usage(folder).free / 2**30
-    return CHECKS.find_one(
-        'free_disk', 'disk', writable=os.access(folder, os.W_OK), folder=folder, free_gib=free_gib
-    )
+def _check_space(table: str, path: Path, **values: int) -> Finding:
+    """Check the disk of a path, or of the nearest parent that exists."""
+    folder = next(item for item in (path.absolute(), *path.absolute().parents) if item.exists())
+    writable = folder.is_dir() and os.access(folder, os.W_OK)
+    free = shutil.disk_usage(folder).free / MIB
+    values |= {'free': round(free), 'writable': writable}
+    return CHECKS.find_one(table, 'disk', folder=folder, free_gib=free / 1024, **values)
 
 
 MIB = 2**20
@@ -437,17 +433,7 @@ def _check_disk(config: MatrixConfig, out: Path) -> Finding:
     repetitions = max(1, len(config.seeds.method))
     runs = paths * len(config.conditions) * len(config.mappers) * repetitions
     needed = paths * SCENE_BYTES + runs * RUN_BYTES
-    folder = nearest_folder(out / config.name)
-    free = shutil.disk_usage(folder).free
-    return CHECKS.find_one(
-        'disk',
-        'disk',
-        folder=folder,
-        writable=folder.is_dir() and os.access(folder, os.W_OK),
-        free=free // MIB,
-        needed=needed // MIB,
-        runs=runs,
-    )
+    return _check_space('disk', out / config.name, needed=needed // MIB, runs=runs)
 
 
 def _check_shared_memory(config: MatrixConfig) -> list[Finding]:

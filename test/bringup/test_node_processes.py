@@ -15,11 +15,9 @@ from support.waiting import is_alive, wait_until
 from support.world.runs import repeatable, run_small, small_config
 
 from osmabench_ros.base.files import claim_folder
-from osmabench_ros.bringup.runner import node_processes
 from osmabench_ros.bringup.runner.node_processes import HOST_MODULE, ManagedProcess, NodeProcesses
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import RequirementError, RunError
-from osmabench_ros.runs.config import SceneConfig
 
 pytestmark = pytest.mark.ros
 
@@ -149,25 +147,6 @@ def test_the_host_takes_part_in_no_ros_domain_and_shares_no_heavy_import(stage):
     host = stage.host()
     assert host.net_connections() == []
     assert not [item.path for item in host.memory_maps() if 'libtorch' in item.path]
-
-
-def test_a_generated_scene_is_made_once_and_only_for_the_nodes_that_need_it(stage, monkeypatch):
-    scenes = {'right': SceneConfig(seed=1), 'wrong': SceneConfig(seed=1, scene='none')}
-    monkeypatch.setattr(
-        node_processes, '_find_generated_scene', lambda spec: scenes.get(spec.words[-1])
-    )
-    found = [stage.run('0', word)[1] for word in ('right', 'right', 'other', 'wrong')]
-    assert [item['scenes'] for item in found] == [1, 1, 0, 1]
-    assert [item['threads'] for item in found] == [1, 1, 1, 1]
-    [second] = stage.host().children()
-    node = stage.start('0', 'wait', 'right')
-    assert psutil.Process(node.pid).ppid() == os.getpid()
-    second.kill()
-    assert stage.run('0', 'right')[1]['scenes'] == 1
-    [second] = stage.host().children()
-    stage.host().kill()
-    wait_until(lambda: not is_alive(second.pid))
-    assert node.poll() is None
 
 
 def test_the_end_of_a_node_is_told_as_of_any_process(stage):

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
-from osmabench_ros.scenes.loading import _build_apartment
 
 HEAVY = ('torch', 'open3d', 'OpenGL', 'moderngl')
 
@@ -45,7 +44,6 @@ def main():
         'threads': len(os.listdir('/proc/self/task')),
         'random': [random.random(), np.random.random()],  # noqa: NPY002
         'heavy': [name for name in HEAVY if name in sys.modules],
-        'scenes': _build_apartment.cache_info().currsize,
         'signals': [signal.getsignal(n) is signal.SIG_DFL for n in (15, 17)],
         'environment': dict(os.environ),
     }

@@ -52,17 +52,13 @@ def check_address(url: str) -> None:
 def upload(folder: Path, url: str) -> None:
     """Copy a finished run, the list of digests last; an upload that is whole stays."""
     system, place = _open_file_system(url)
-    names = {
-        file.relative_to(folder).as_posix(): file
-        for file in sorted(folder.rglob('*'))
-        if file.is_file()
-    }
-    digests = {name: sha256_of(file) for name, file in names.items()}
+    present = (file for file in sorted(folder.rglob('*')) if file.is_file())
+    digests = {file.relative_to(folder).as_posix(): sha256_of(file) for file in present}
     mark = f'{place}/{UPLOADED}'
     if system.exists(mark) and json.loads(system.cat_file(mark)) == digests:
         return
-    for name, file in names.items():
-        target = f'{place}/{name}'
+    for name in digests:
+        file, target = folder / name, f'{place}/{name}'
         system.makedirs(target.rpartition('/')[0], exist_ok=True)
         system.put_file(str(file), target)
         if system.info(target)['size'] != file.stat().st_size:
@@ -137,7 +133,7 @@ def carry_out_remotely(remote: RemoteOrder, queue: Any, name: str) -> Result:
     with errors_as(RunError, f'node {ray.util.get_node_ip_address()}', OsmabenchError, OSError):
         remote.check()
     at_once = max(1, int(admission.capacity_here().cpus // remote.cpus))
-    result = dispatch.carry_out(dispatch.Order(remote.plan, remote.prepares, at_once), progress)
+    result = dispatch.carry_out(remote.plan, remote.prepares, at_once, progress=progress)
     if remote.upload and result.report is not None and result.report.status is Status.COMPLETE:
         progress('uploading', 1.0)
         try:

@@ -184,32 +184,31 @@ class Dispatcher:
         self._progress('\n'.join(lines), (len(self._reports) + under_way) / self._count)
 
 
-@dataclass(frozen=True)
-class Order:
-    """A task as the process that carries it out gets it; without `gpus` it sees all."""
-
-    plan: RunPlan
-    prepares: bool = False
-    runs_at_once: int = 1
-    gpus: tuple[str, ...] = ()
-
-
 @lru_cache(maxsize=1)
 def keep_loaded() -> tuple[Preparation, NodeProcesses]:
     """Return the scenes and the node host that a process keeps between tasks."""
     return Preparation(), NodeProcesses()
 
 
-def carry_out(order: Order, progress: Progress) -> Result:
-    """Make a run, or what runs of a scene share; an error of the task is part of the result."""
+def carry_out(
+    plan: RunPlan,
+    prepares: bool,
+    runs_at_once: int,
+    gpus: Sequence[str] = (),
+    *,
+    progress: Progress,
+) -> Result:
+    """Make a run, or what runs of a scene share; an error of the task is part of the result.
+
+    Without `gpus` it sees all.
+    """
     preparation, nodes = keep_loaded()
-    with environment({'CUDA_VISIBLE_DEVICES': ','.join(order.gpus)} if order.gpus else {}):
-        if not order.prepares:
-            at_once = order.runs_at_once
-            report = run_one(order.plan, preparation, nodes, progress, runs_at_once=at_once)
+    with environment({'CUDA_VISIBLE_DEVICES': ','.join(gpus)} if gpus else {}):
+        if not prepares:
+            report = run_one(plan, preparation, nodes, progress, runs_at_once=runs_at_once)
             return Result(without_figures(report))
         try:
-            preparation.prepare(order.plan, progress)
+            preparation.prepare(plan, progress)
         except (OsmabenchError, OSError) as error:
             return Result(error=str(error))
         return Result()

@@ -3,9 +3,6 @@
 The imports take more than a second of processor time, a fork takes hundredths of one. The host
 is safe to fork: it starts neither ROS, OpenGL nor torch, so no thread of theirs runs in it.
 OpenBLAS ends its threads before a fork, and the threads of LTTng only wait for a tracer.
-
-Nodes that need a generated scene are forked from a second host, itself a fork of the first, which
-generates it once for all runs. Other nodes do not have it in their memory.
 """
 
 import atexit
@@ -16,17 +13,14 @@ import signal
 import sys
 import warnings
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 from socket import socketpair
 
 import numpy as np
-
-from osmabench_ros.errors import OsmabenchError
-from osmabench_ros.runs.config import SceneConfig
 
 PRELOADED_MODULES = (
     *(
@@ -59,8 +53,6 @@ class NodeOrder:
     environment: Mapping[str, str]
     directory: Path
     log_file: Path
-    scene: SceneConfig | None = None
-    """A scene that is generated before the fork."""
 
     def run(self) -> int:
         """Make this process like a new one, and run the node in it; return its exit code."""
@@ -83,37 +75,18 @@ class NodeOrder:
         os._exit(code)
 
 
-def _serve(channel: Connection, generates: bool = False) -> NodeOrder | None:
+def _serve(channel: Connection) -> NodeOrder | None:
     """Fork for each order; return it in the new process, and None in the host at the end."""
-    with ExitStack() as stack:
-        stack.enter_context(channel)
-        stack.enter_context(suppress(EOFError, ConnectionError))  # the runner has gone
-        second: Connection | None = None
+    with channel, suppress(EOFError, ConnectionError):  # the runner has gone
         while True:
             order: NodeOrder = channel.recv()
-            if order.scene is None or generates:
-                if _fork_node(order, channel):
-                    return order
-                continue
-            if second is None:
-                second, theirs = Pipe()
-                if os.fork() == 0:
-                    second.close()
-                    channel.close()
-                    return _serve(theirs, generates=True)
-                theirs.close()
-                stack.enter_context(second)
-            second.send(order)
-            channel.send(second.recv())
-            second.send(channel.recv())
+            if _fork_node(channel):
+                return order
     return None
 
 
-def _fork_node(order: NodeOrder, channel: Connection) -> bool:
+def _fork_node(channel: Connection) -> bool:
     """Fork a process for a node; return True in it, once the runner guards it."""
-    if order.scene is not None:
-        with suppress(OsmabenchError):  # the node meets it again, and reports it
-            order.scene.load()
     ours, theirs = socketpair()
     between = os.fork()
     if between == 0:

@@ -25,9 +25,6 @@ from osmabench_ros.bringup.spec.isolation import find_segment_locks, remove_if_d
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import RunError
 from osmabench_ros.ros.node.lifecycle import ERROR_PREFIX
-from osmabench_ros.ros.node.settings import BridgeSettings
-from osmabench_ros.runs.config import SceneConfig
-from osmabench_ros.scenes.loading import APARTMENT
 
 HOST_MODULE = 'osmabench_ros.bringup.runner.node_host'
 IMPORT_TIMEOUT_S = 120.0
@@ -190,7 +187,6 @@ class HostedProcess(ManagedProcess):
         environment: Mapping[str, str],
     ) -> None:
         self._nodes, self._module = nodes, spec.module
-        self._scene = _find_generated_scene(spec)
         super().__init__(spec.name, spec.arguments(folder), log_file, environment)
 
     def _start(
@@ -209,20 +205,11 @@ class HostedProcess(ManagedProcess):
                 dict(environment),
                 directory or Path.cwd(),
                 self.log_file,
-                self._scene,
             )
         )
 
     def _release(self) -> None:
         self._nodes.release()
-
-
-def _find_generated_scene(spec: NodeSpec) -> SceneConfig | None:
-    """Return the scene of a bridge if it depends on no file."""
-    settings = spec.settings
-    if not isinstance(settings, BridgeSettings) or settings.sequence is not None:
-        return None
-    return settings.scene.without_path if settings.scene.reference == APARTMENT else None
 
 
 class NodeProcesses:

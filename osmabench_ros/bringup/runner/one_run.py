@@ -2,7 +2,6 @@
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
@@ -212,9 +211,16 @@ class _LiveRun:
         return tuple(known.values())
 
 
+def prepare_run(plan: RunPlan, preparation: Preparation, progress: Progress) -> None:
+    """Make the shared data of a scene, and write the manifest of the run."""
+    preparation.prepare(plan, progress)
+    write_run_manifest(plan, preparation.digest_of(plan), run_warnings(plan, preparation))
+    preparation.write_true_trajectory(plan)
+
+
 @dataclass
 class _Run:
-    """A run under way."""
+    """A run under way; each stage does what is left of it."""
 
     plan: RunPlan
     preparation: Preparation
@@ -228,69 +234,61 @@ class _Run:
     def progress_in(self, stage: Stage) -> Progress:
         return share(self.progress, 0.0, 1.0, f'{stage.value}: ')
 
+    def prepare(self) -> None:
+        if not self.plan.report_file.exists():
+            prepare_run(self.plan, self.preparation, self.progress_in(Stage.PREPARE))
 
-def prepare_run(plan: RunPlan, preparation: Preparation, progress: Progress) -> None:
-    """Make the shared data of a scene, and write the manifest of the run."""
-    preparation.prepare(plan, progress)
-    write_run_manifest(plan, preparation.digest_of(plan), run_warnings(plan, preparation))
-    preparation.write_true_trajectory(plan)
+    def map(self) -> None:
+        """Run the nodes; their evaluator scores the map too. A map is complete or not there."""
+        plan = self.plan
+        if plan.report_file.exists() or plan.map_directory.exists():
+            return
+        make_room_for_bag(plan)
+        discard(plan.directory / evaluation.INCOMPLETE)
+        with ExitStack() as resources:
+            work = None
+            if plan.mapper.stack:
+                work = resources.enter_context(stack_folder(plan.directory / STACK_FOLDER))
+            specs, at_once = nodes_of_run(plan, work), self.runs_at_once
+            measured, self.ended_by = _run_live(plan, specs, self.nodes, at_once, self.progress)
+        write_json(plan.directory / TIMINGS, timings_of(plan.identity, measured))
 
-
-def _prepare(run: _Run) -> None:
-    if not run.plan.report_file.exists():
-        prepare_run(run.plan, run.preparation, run.progress_in(Stage.PREPARE))
-
-
-def _map(run: _Run) -> None:
-    """Run the nodes; their evaluator scores the map too. A map is complete or not there."""
-    plan = run.plan
-    if plan.report_file.exists() or plan.map_directory.exists():
-        return
-    make_room_for_bag(plan)
-    discard(plan.directory / evaluation.INCOMPLETE)
-    with ExitStack() as resources:
-        work = None
-        if plan.mapper.stack:
-            work = resources.enter_context(stack_folder(plan.directory / STACK_FOLDER))
-        specs = nodes_of_run(plan, work)
-        measured, run.ended_by = _run_live(plan, specs, run.nodes, run.runs_at_once, run.progress)
-    write_json(plan.directory / TIMINGS, timings_of(plan.identity, measured))
-
-
-def _evaluate(run: _Run) -> None:
-    """Score a map that was kept, unless the evaluator of this run has done so."""
-    plan = run.plan
-    if run.ended_by is None:
-        if not plan.report_file.exists():
-            suites, requirements = list(plan.config.suites), plan.config.requirements
+    def evaluate(self) -> None:
+        """Score a map that was kept, unless the evaluator of this run has done so."""
+        plan = self.plan
+        if plan.report_file.exists():
+            return
+        if self.ended_by is None:
+            suites, progress = plan.config.suites, self.progress_in(Stage.EVALUATE)
             with suppress(IncompleteError):
-                inputs, progress = _inputs(plan), run.progress_in(Stage.EVALUATE)
-                evaluation.evaluate_run(inputs, suites, requirements, progress)
-    elif not plan.report_file.exists() and evaluation.incomplete_report(plan.directory) is None:
-        reason = run.ended_by or 'no reason given'
-        raise RunError(f'node "evaluator" wrote no report: {reason}')
+                evaluation.evaluate_run(self.inputs, suites, plan.config.requirements, progress)
+        elif evaluation.incomplete_report(plan.directory) is None:
+            reason = self.ended_by or 'no reason given'
+            raise RunError(f'node "evaluator" wrote no report: {reason}')
 
+    def finish(self) -> None:
+        """Read the report, score the maps on the way, and write the digests of all results."""
+        plan = self.plan
+        self.report = evaluation.incomplete_report(plan.directory) or read_finished(plan)
+        check_bag(plan)
+        if self.report.status is not Status.COMPLETE:
+            return
+        if plan.config.evaluation.map_every_frames:
+            suites, progress = plan.config.suites, self.progress_in(Stage.FINISH)
+            score_over_time(self.inputs, suites, plan.snapshots_directory, progress)
+        finish_run(plan)
 
-def _finish(run: _Run) -> None:
-    """Read the report, score the maps on the way, and write the digests of all results."""
-    plan = run.plan
-    run.report = evaluation.incomplete_report(plan.directory) or read_finished(plan)
-    check_bag(plan)
-    if run.report.status is not Status.COMPLETE:
-        return
-    if plan.config.evaluation.map_every_frames:
-        suites, progress = list(plan.config.suites), run.progress_in(Stage.FINISH)
-        score_over_time(_inputs(plan), suites, plan.snapshots_directory, progress)
-    finish_run(plan)
-
-
-STAGES: Mapping[Stage, Callable[[_Run], None]] = {
-    Stage.PREPARE: _prepare,
-    Stage.MAP: _map,
-    Stage.EVALUATE: _evaluate,
-    Stage.FINISH: _finish,
-}
-"""Each does the rest of a stage."""
+    @property
+    def inputs(self) -> evaluation.EvaluationInputs:
+        return evaluation.EvaluationInputs(
+            identity=self.plan.identity,
+            map_directory=self.plan.map_directory,
+            ground_truth_directory=self.plan.ground_truth_directory,
+            questions_file=self.plan.questions_file,
+            output_directory=self.plan.directory,
+            text_features=self.plan.config.text_features,
+            allow_partial=self.plan.mapper.allow_partial,
+        )
 
 
 def run_one(
@@ -310,10 +308,11 @@ def run_one(
     try:
         if plan.report_file.exists():
             progress('kept', 0.0)
-        for stage, carry_out in STAGES.items():
+        for carry_out in (run.prepare, run.map, run.evaluate, run.finish):
             begin_s = time.monotonic()
-            carry_out(run)
-            LOG.debug('%s: %s took %.1f s', run_id, stage.value, time.monotonic() - begin_s)
+            carry_out()
+            took_s = time.monotonic() - begin_s
+            LOG.debug('%s: %s took %.1f s', run_id, carry_out.__name__, took_s)
         discard(plan.directory / FAILURE)
         assert run.report is not None
         return run.report
@@ -334,15 +333,3 @@ def failed(plan: RunPlan, error: str) -> RunReport:
 def without_figures(report: RunReport) -> RunReport:
     """Return a report without its metrics: thousands fit into memory."""
     return report.model_copy(update={'metrics': ()})
-
-
-def _inputs(plan: RunPlan) -> evaluation.EvaluationInputs:
-    return evaluation.EvaluationInputs(
-        identity=plan.identity,
-        map_directory=plan.map_directory,
-        ground_truth_directory=plan.ground_truth_directory,
-        questions_file=plan.questions_file,
-        output_directory=plan.directory,
-        text_features=plan.config.text_features,
-        allow_partial=plan.mapper.allow_partial,
-    )

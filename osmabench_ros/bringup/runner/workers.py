@@ -83,7 +83,7 @@ class Workers:
         self._working[worker] = task, grant
         at_once = 1 if admission.is_alone(plan) else self.slots
         with suppress(OSError):  # it has just died, and `poll` finds that out
-            worker.channel.send(dispatch.Order(plan, task.prepares, at_once, grant.gpus))
+            worker.channel.send((plan, task.prepares, at_once, grant.gpus))
         return True
 
     def _start(self) -> Worker:
@@ -142,7 +142,7 @@ def main() -> int:
         ):
             progress = dispatch.report_to(channel.send, NEWS_EVERY_S)
             while True:
-                channel.send(dispatch.carry_out(channel.recv(), progress))
+                channel.send(dispatch.carry_out(*channel.recv(), progress=progress))
     except KeyboardInterrupt:
         return dispatch.INTERRUPTED
     return 0
