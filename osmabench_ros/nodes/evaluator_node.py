@@ -1,6 +1,7 @@
 """Scores recorded maps, by itself or when asked, and publishes the reports."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,26 +46,20 @@ MAX_QUEUED = 8
 """Evaluations that run or wait; a goal beyond is rejected."""
 
 
+@dataclass(eq=False)
 class _MapJob(EvaluationJob):
     """The evaluation of one map, with the message about it."""
 
-    def __init__(
-        self,
-        work: Callable[[Progress], RunReport],
-        on_done: Callable[[EvaluationJob], None],
-        output_directory: Path,
-        recorded: RecordedMap,
-    ) -> None:
-        super().__init__(work, on_done)
-        self._output_directory, self.recorded = output_directory, recorded
-        self.reported: tuple[str, float] | None = None
-        """The progress that the client of a goal knows."""
+    output_directory: Path
+    recorded: RecordedMap
+    reported: tuple[str, float] | None = None
+    """The progress that the client of a goal knows."""
 
     def message(self) -> EvaluationReport:
         """Return the report of a successful evaluation."""
         assert self.report is not None
         return report_message(
-            self.report, self._output_directory / evaluation.REPORT, self.recorded.header
+            self.report, self.output_directory / evaluation.REPORT, self.recorded.header
         )
 
 

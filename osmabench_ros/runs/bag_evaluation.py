@@ -282,7 +282,10 @@ class _Evaluation:
         source, remarks = self.source, self.remarks
         if self.bag.cut_off:
             remarks.append(f'the bag is not complete: {self.bag.cut_off}')
-        topic = self._map_topic()
+        problem = f'{self.bag.path} is cut off ({self.bag.cut_off}) and holds no map to choose'
+        cut_off = errors_as(SequenceError, problem, ConfigError)
+        with cut_off if self.bag.cut_off else nullcontext():
+            topic = choose_map_topic(self.content.types, source.map_topic)
         trajectory = self._score_poses()
         reference = reference_of(source, self.bag, self.content, self.folder, self.progress)
         truth = None if reference is None else ground_truth.read_ground_truth(reference.directory)
@@ -379,12 +382,6 @@ class _Evaluation:
         report = evaluation.evaluate_loaded(inputs, semantic_map, truth, suites, (), self.progress)
         records = (dataclasses.replace(x, suite=x.suite + suffix) for x in report.metrics)
         return report.model_copy(update={'metrics': tuple(records)})
-
-    def _map_topic(self) -> str:
-        problem = f'{self.bag.path} is cut off ({self.bag.cut_off}) and holds no map to choose'
-        cut_off = errors_as(SequenceError, problem, ConfigError)
-        with cut_off if self.bag.cut_off else nullcontext():
-            return choose_map_topic(self.content.types, self.source.map_topic)
 
     def _read_map(self, topic: str, truth: ground_truth.GroundTruth | None) -> RecordedMap:
         info, at_s = self.content.run_info, self.source.at_s

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from osmabench_ros.base.files import Existing, atomic_directory, check_folder, sha256_of_data
 from osmabench_ros.base.progress import Progress, share, silent
-from osmabench_ros.errors import ConfigError, RunError
+from osmabench_ros.errors import ConfigError, RunError, errors_as
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.preparation import Preparation
@@ -112,21 +112,19 @@ def _write(
     folders: dict[OutputFormat, Path],
     report: Progress,
 ) -> None:
-    try:
-        with ExitStack() as stack:
-            writers = [
-                WRITERS[form](stack.enter_context(atomic_directory(directory)), info)
-                for form, directory in folders.items()
-            ]
-            for index in range(len(source)):
-                report(f'{info.scene}: {info.condition}', index / len(source))
-                frame = source.frame(index).frame
-                for writer in writers:
-                    writer.write(frame)
+    problem = f'{next(iter(folders.values()))} cannot be written'
+    with errors_as(RunError, problem, OSError), ExitStack() as stack:
+        writers = [
+            WRITERS[form](stack.enter_context(atomic_directory(directory)), info)
+            for form, directory in folders.items()
+        ]
+        for index in range(len(source)):
+            report(f'{info.scene}: {info.condition}', index / len(source))
+            frame = source.frame(index).frame
             for writer in writers:
-                writer.close()
-    except OSError as error:
-        raise RunError(f'{next(iter(folders.values()))} cannot be written: {error}') from error
+                writer.write(frame)
+        for writer in writers:
+            writer.close()
 
 
 def _digest(config: MatrixConfig, item: SceneConfig, condition: Condition) -> str:

@@ -178,11 +178,20 @@ class Preparation:
         scene = self.scene_of(plan)
         navigation = shared_path.navigation_of(plan.config, scene)
         path = shared_path.shared_path(plan.config, plan.scene.seed_of_path, scene, navigation)
-        coverage = _measure_coverage(plan, scene, navigation, path)
+        trajectory = shared_path.drive(plan.config, path)
+        coverage = _measure_coverage(plan, scene, navigation, trajectory)
         storeys = ', '.join(f'{item["share"]:.0%}' for item in coverage.get('storeys', ()))
         of_each = f' ({storeys} of the storeys, from below)' if storeys else ''
         progress(f'the path sees {coverage["share"]:.0%} of what can be seen{of_each}', 0.0)
-        truth = _ground_truth(plan, scene, path, progress)
+        truth = ground_truth.build_ground_truth(
+            scene,
+            trajectory.camera_poses,
+            plan.config.camera.intrinsics,
+            frames=_render_unlit_frames(plan, scene, trajectory),
+            max_depth_m=plan.config.camera.far_m,
+            seed=plan.scene.seed,
+            progress=progress,
+        )
         with files.atomic_directory(directory) as temporary:
             files.write_json(temporary / PATH_FILE, path.to_json())
             files.write_json(temporary / COVERAGE_FILE, coverage)
@@ -306,37 +315,23 @@ def _start_wide(plan: RunPlan, scene: Scene, hfov_rad: float) -> Simulator:
 
 
 def _measure_coverage(
-    plan: RunPlan, scene: Scene, navigation: WalkableGrid, path: RobotPath
+    plan: RunPlan, scene: Scene, navigation: WalkableGrid, trajectory: Trajectory
 ) -> dict[str, Any]:
     camera, storeys_m = plan.config.camera, navigation.storeys_m
     lookouts = Lookouts(
         scene, navigation, camera.mounting_height_m, camera.far_m, seed=plan.scene.seed
     )
-    poses = shared_path.drive(plan.config, path).camera_poses
     whole, *storeys = (
         {'share': item.share, **asdict(item)}
-        for item in lookouts.measure_coverages(poses, camera.intrinsics, storeys_m)
+        for item in lookouts.measure_coverages(
+            trajectory.camera_poses, camera.intrinsics, storeys_m
+        )
     )
     found = {'strategy': plan.config.trajectory.strategy.value, **whole}
     heights = [{'height_m': round(height_m, 3)} for height_m in storeys_m]
     if storeys:
         found['storeys'] = [a | b for a, b in zip(heights, storeys, strict=True)]
     return found
-
-
-def _ground_truth(
-    plan: RunPlan, scene: Scene, path: RobotPath, progress: Progress
-) -> ground_truth.GroundTruth:
-    camera, trajectory = plan.config.camera, shared_path.drive(plan.config, path)
-    return ground_truth.build_ground_truth(
-        scene,
-        trajectory.camera_poses,
-        camera.intrinsics,
-        frames=_render_unlit_frames(plan, scene, trajectory),
-        max_depth_m=camera.far_m,
-        seed=plan.scene.seed,
-        progress=progress,
-    )
 
 
 def _render_unlit_frames(plan: RunPlan, scene: Scene, trajectory: Trajectory) -> Iterator[Frame]:

@@ -309,18 +309,14 @@ def concerns(requirement: Requirement, record: MetricRecord) -> bool:
 
 
 def _holds(requirement: Requirement, value: float | None) -> bool:
-    if value is None:
-        return False
-    above = requirement.at_least is None or value >= requirement.at_least
-    return above and (requirement.at_most is None or value <= requirement.at_most)
+    low, high = requirement.at_least, requirement.at_most
+    return value is not None and (low is None or value >= low) and (high is None or value <= high)
 
 
 def _describe(requirement: Requirement) -> str:
+    low, high = requirement.at_least, requirement.at_most
     parts = [requirement.suite, requirement.mode, requirement.metric, requirement.class_name]
-    if requirement.at_least is not None:
-        parts.append(f'>= {requirement.at_least:g}')
-    if requirement.at_most is not None:
-        parts.append(f'<= {requirement.at_most:g}')
+    parts += ['' if low is None else f'>= {low:g}', '' if high is None else f'<= {high:g}']
     parts += [requirement.mapper and f'mapper {requirement.mapper}']
     parts += [requirement.condition and f'condition {requirement.condition}']
     return ' '.join(part for part in parts if part)

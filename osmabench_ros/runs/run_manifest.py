@@ -374,6 +374,11 @@ def find_growth(plans: Iterable[RunPlan], digest_of: Callable[[RunPlan], str]) -
                 refused.setdefault(str(item), []).append(folder)
         return found
 
+    def describe_inputs(plan: RunPlan) -> dict[str, Any]:
+        inputs = collect_run_inputs(plan, digest_of(plan))
+        versions = {'osmabench_ros': version()}
+        return {'config': config_of_run(plan), 'inputs': inputs, 'versions': versions}
+
     by_scene = {plan.shared_directory: plan for plan in reversed(plans)}
     scenes = [
         plan
@@ -384,20 +389,11 @@ def find_growth(plans: Iterable[RunPlan], digest_of: Callable[[RunPlan], str]) -
         (plan, found)
         for plan in plans
         if (plan.map_directory.exists() or plan.report_file.exists())
-        and (found := compare(plan.directory, _describe_inputs(plan, digest_of(plan))))
+        and (found := compare(plan.directory, describe_inputs(plan)))
     ]
     if refused:
         raise _describe_refusal(refused)
     return Growth(tuple(scenes), tuple(runs))
-
-
-def _describe_inputs(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
-    """Return the part of the manifest of a run that is compared."""
-    return {
-        'config': config_of_run(plan),
-        'inputs': collect_run_inputs(plan, scene_digest),
-        'versions': {'osmabench_ros': version()},
-    }
 
 
 def _describe_refusal(refused: Mapping[str, Sequence[Path]]) -> RunError:

@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -100,15 +100,14 @@ def capacity_here() -> Capacity:
     """Return what this process may use of the machine now."""
     cpus = float(len(os.sched_getaffinity(0)))
     memory = psutil.virtual_memory().available
-    limits = Capacity(cpus, memory, visible_gpus())
     # A container without limits has "max" there, or no such file.
     with suppress(OSError, ValueError):
         quota, period = (CGROUP / 'cpu.max').read_text().split()
-        limits = replace(limits, cpus=min(cpus, int(quota) / int(period)))
+        cpus = min(cpus, int(quota) / int(period))
     with suppress(OSError, ValueError):
         limit, used = (int((CGROUP / f'memory.{name}').read_text()) for name in ('max', 'current'))
-        limits = replace(limits, memory_bytes=min(memory, max(limit - used, 0)))
-    return limits
+        memory = min(memory, max(limit - used, 0))
+    return Capacity(cpus, memory, visible_gpus())
 
 
 def jobs_here(capacity: Capacity) -> int:

@@ -63,11 +63,12 @@ def replay(settings: PlaybackSettings, *, remap: Sequence[str] = (), progress: P
     class Player(BagPlayerNode):
         def activate(self) -> None:
             super().activate()
-            self.create_timer(FOLLOW_EVERY_S, self._look_at_terminal)
+            if settings.paused and sys.stdin.isatty():
+                self.create_timer(FOLLOW_EVERY_S, self._look_at_terminal)
 
         def _look_at_terminal(self) -> None:
             with suppress(WrongStateError):  # a service has started or ended it meanwhile
-                if settings.paused and _enter_pressed():
+                if select([sys.stdin], [], [], 0.0)[0] and sys.stdin.readline():
                     self.step_run(1)
 
         def state_message(self) -> RunState:
@@ -92,12 +93,6 @@ def _show(state: RunState, progress: Progress) -> None:
     position = state.message.partition(';')[0]
     text = f'{position}, {state.frames_published} of {state.frames_total} messages{paused}'
     progress(text, state.frames_published / max(state.frames_total, 1))
-
-
-def _enter_pressed() -> bool:
-    if not sys.stdin.isatty() or not select([sys.stdin], [], [], 0.0)[0]:
-        return False
-    return bool(sys.stdin.readline())
 
 
 def _run(

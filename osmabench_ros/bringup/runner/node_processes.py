@@ -130,33 +130,39 @@ class ManagedProcess(SupervisedProcess):
             remove_if_dead(lock_file)
 
 
-class HostProcess(SupervisedProcess):
-    """The process that forks a new process for each node."""
+class ServingProcess(SupervisedProcess):
+    """A process of a module of this package, which takes orders through its `channel`."""
 
-    def __init__(self, log_file: Path, environment: Mapping[str, str]) -> None:
-        self._channel, theirs = Pipe()
+    def __init__(
+        self, name: str, module: str, log_file: Path, environment: Mapping[str, str]
+    ) -> None:
+        self.channel, theirs = Pipe()
         with theirs:
             handle = theirs.fileno()
-            command = [sys.executable, '-m', HOST_MODULE, str(handle)]
-            super().__init__('node host', command, log_file, environment, pass_fds=[handle])
+            command = [sys.executable, '-m', module, str(handle)]
+            super().__init__(name, command, log_file, environment, pass_fds=[handle])
+
+
+class HostProcess(ServingProcess):
+    """The process that forks a new process for each node."""
 
     def fork(self, order: NodeOrder) -> psutil.Process:
         """Start the process of a node; RunError if the host cannot."""
         with suppress(EOFError, OSError, psutil.Error), _adopt_orphans():
-            self._channel.send(order)
-            if self._channel.poll(IMPORT_TIMEOUT_S):
-                return psutil.Process(self._channel.recv())
+            self.channel.send(order)
+            if self.channel.poll(IMPORT_TIMEOUT_S):
+                return psutil.Process(self.channel.recv())
         self.close()
         raise RunError(f'the node host {self.reason()}')
 
     def release(self) -> None:
         """Let the process of a node begin, as it is guarded now."""
         with suppress(OSError):  # the host has died, and the process with it
-            self._channel.send(None)
+            self.channel.send(None)
 
     def close(self) -> None:
         """End it, which it does by itself when no order can come any more."""
-        self._channel.close()
+        self.channel.close()
         self.wait(END_S)
         self.stop()
 
@@ -237,7 +243,7 @@ class NodeProcesses:
         if self._host is not None:
             with suppress(RunError):  # it has died since
                 return self._host.fork(order)
-        self._host = HostProcess(order.log_file, order.environment)
+        self._host = HostProcess('node host', HOST_MODULE, order.log_file, order.environment)
         return self._host.fork(order)
 
     def release(self) -> None:

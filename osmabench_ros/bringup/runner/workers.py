@@ -11,34 +11,22 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from itertools import count
-from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import FrameType
 
-from osmabench_ros.base.processes import ENDING, SupervisedProcess, signals_held
+from osmabench_ros.base.processes import ENDING, signals_held
 from osmabench_ros.bringup.runner import admission, dispatch
 from osmabench_ros.bringup.runner.admission import Capacity, Demand, Grant
 from osmabench_ros.bringup.runner.dispatch import Message, Result, Task
+from osmabench_ros.bringup.runner.node_processes import ServingProcess
 
 MODULE = 'osmabench_ros.bringup.runner.workers'
 NEWS_EVERY_S = 0.1
 
 
-class Worker(SupervisedProcess):
+class Worker(ServingProcess):
     """A process that carries out one order after another."""
-
-    def __init__(self, number: int, folder: Path) -> None:
-        self.channel, theirs = Pipe()
-        with theirs:
-            handle = theirs.fileno()
-            super().__init__(
-                f'worker {number}',
-                [sys.executable, '-m', MODULE, str(handle)],
-                folder / f'worker_{number}.log',
-                os.environ,
-                pass_fds=[handle],
-            )
 
     def receive(self) -> Iterator[Message]:
         """Yield its messages since the last call; if it has died, that as the result."""
@@ -62,7 +50,6 @@ class Workers:
         self._whole = Demand(capacity.cpus, capacity.memory_bytes)
         self._share = Demand(capacity.cpus / jobs, capacity.memory_bytes / jobs)
         self._started: list[Worker] = []
-        self._numbers = count(1)
         self._working: dict[Worker, tuple[Task, Grant]] = {}
 
     @property
@@ -87,8 +74,10 @@ class Workers:
         return True
 
     def _start(self) -> Worker:
+        number = len(self._started) + 1
+        log_file = self._folder / f'worker_{number}.log'
         with signals_held():
-            self._started.append(Worker(next(self._numbers), self._folder))
+            self._started.append(Worker(f'worker {number}', MODULE, log_file, os.environ))
         return self._started[-1]
 
     def poll(self) -> Iterator[tuple[Task, Message]]:

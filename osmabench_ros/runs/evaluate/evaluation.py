@@ -163,13 +163,22 @@ def evaluate_loaded(
     text = OpenVocabularyLabeller(semantic_map, inputs.text_features, inputs.device)
     hashes = {**_hashes(inputs), **_hash_settings(suites)}
     earlier = _find_earlier_report(inputs, suites, hashes)
+    records: list[MetricRecord] = []
     failures: dict[str, str] = {}
     files.claim_folder(inputs.output_directory)
     answers_folder = inputs.output_directory / ANSWERS_FOLDER
     with files.atomic_directory(answers_folder, files.Existing.MERGE) as answers:
         context = suite_context(inputs, semantic_map, ground_truth, text, answers, stages)
-        known = earlier.metrics if earlier else ()
-        records = _score_suites(made, context, inputs.identity, stages, answers, known, failures)
+        for suite in made:
+            stages.enter(suite.name)
+            if earlier and (known := [x for x in earlier.metrics if x.suite == suite.name]):
+                records += known
+                continue
+            try:
+                records += report_model.join_run(inputs.identity, suite.evaluate(context))
+            except IncompleteError as error:
+                failures[suite.name] = str(error)
+            set_questions_aside(answers, suite.name)
         stages.enter('writing the report')
         stages('', 1.0)
     for suite in made:
@@ -182,12 +191,12 @@ def evaluate_loaded(
         run_id=inputs.identity.run_id,
         status=report_model.Status.INCOMPLETE if failures else report_model.Status.COMPLETE,
         error='; '.join(f'{suite}: {reason}' for suite, reason in failures.items()),
-        metrics=records,
+        metrics=tuple(records),
         failed_requirements=(
             *(() if whole else (report_model.partial_fault(inputs.identity.run_id),)),
             *report_model.unmet(
                 of_sources(report_model.for_run(requirements, inputs.identity), Source.MAP),
-                records,
+                tuple(records),
             ),
         ),
         map_complete=header.complete,
@@ -244,31 +253,6 @@ def _find_earlier_report(
 
 def _digest(suites: Sequence[SuiteConfig]) -> str:
     return files.sha256_of_data([suite.model_dump(mode='json') for suite in suites])
-
-
-def _score_suites(
-    suites: Sequence[Suite],
-    context: SuiteContext,
-    identity: RunIdentity,
-    stages: StagedProgress,
-    answers: Path,
-    earlier: Sequence[MetricRecord],
-    failures: dict[str, str],
-) -> tuple[MetricRecord, ...]:
-    """Return the records of all suites; suites with a failed server go to `failures`."""
-    found: list[MetricRecord] = []
-    for suite in suites:
-        stages.enter(suite.name)
-        known = [record for record in earlier if record.suite == suite.name]
-        found += known
-        if known:
-            continue
-        try:
-            found += report_model.join_run(identity, suite.evaluate(context))
-        except IncompleteError as error:
-            failures[suite.name] = str(error)
-        set_questions_aside(answers, suite.name)
-    return tuple(found)
 
 
 def make_suites(suites: Sequence[SuiteConfig]) -> list[Suite]:
@@ -354,23 +338,21 @@ class EvaluationCancelledError(RunError):
     """An evaluation was stopped on request."""
 
 
+@dataclass(eq=False)
 class EvaluationJob:
     """One evaluation in a separate thread; `on_done` is called in the thread that polls."""
 
-    def __init__(
-        self,
-        work: Callable[[Progress], report_model.RunReport],
-        on_done: Callable[[EvaluationJob], None],
-    ) -> None:
-        self._work = work
-        self.on_done = on_done
+    work: Callable[[Progress], report_model.RunReport]
+    on_done: Callable[[EvaluationJob], None]
+    at: tuple[str, float] = field(default=(WAITING, 0.0), kw_only=True)
+    """The current step, and the fraction done."""
+    report: report_model.RunReport | None = field(default=None, kw_only=True)
+    error: OsmabenchError | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
         self._is_cancelled = False
         # A thread that hangs in native code must not keep the process alive.
         self._thread = threading.Thread(target=self._run, name='evaluation', daemon=True)
-        self.at: tuple[str, float] = (WAITING, 0.0)
-        """The current step, and the fraction done."""
-        self.report: report_model.RunReport | None = None
-        self.error: OsmabenchError | None = None
 
     @property
     def begun(self) -> bool:
@@ -404,7 +386,7 @@ class EvaluationJob:
 
     def _run(self) -> None:
         try:
-            self.report = self._work(self._report_progress)
+            self.report = self.work(self._report_progress)
         except OsmabenchError as error:
             self.error = error
         except Exception as error:  # an error of a suite must not pass in silence

@@ -6,7 +6,6 @@ from dataclasses import replace as replace_fields
 from osmabench_ros.base.files import Existing, check_folder
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import RunError
-from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
@@ -14,7 +13,6 @@ from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.matrix_on_disk import open_run
 from osmabench_ros.runs.report_model import RunReport
 from osmabench_ros.runs.run_manifest import MANIFEST
-from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.question_suite import ExactQuestionsSuite
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.evaluation import QuestionedMap
@@ -43,7 +41,14 @@ def evaluate_map(
         raise RunError(f'{report} exists; use --force to replace it, or choose another --out')
     evaluation.check_sources(suites, inputs.text_features, inputs.questions_file)
     semantic_map, truth = evaluation.read_inputs(inputs, suites, progress)
-    named = replace_fields(inputs, identity=_name_run(inputs.identity, semantic_map, truth))
+    known, provenance = inputs.identity, semantic_map.header.provenance
+    identity = RunIdentity(
+        SceneKey(truth.dataset, truth.scene, known.scene_key.seed),
+        known.condition or provenance.condition or UNKNOWN,
+        known.mapper or provenance.method or UNKNOWN,
+        known.simulator or UNKNOWN,
+    )
+    named = replace_fields(inputs, identity=identity)
     return evaluation.evaluate_loaded(named, semantic_map, truth, suites, requirements, progress)
 
 
@@ -52,16 +57,6 @@ def identify_unnamed_run(
 ) -> RunIdentity:
     """Return the identity of a map without a run; '' is filled from map and ground truth."""
     return RunIdentity(SceneKey('', '', seed), condition, mapper, simulator)
-
-
-def _name_run(known: RunIdentity, semantic_map: SemanticMap, truth: GroundTruth) -> RunIdentity:
-    provenance = semantic_map.header.provenance
-    return RunIdentity(
-        SceneKey(truth.dataset, truth.scene, known.scene_key.seed),
-        known.condition or provenance.condition or UNKNOWN,
-        known.mapper or provenance.method or UNKNOWN,
-        known.simulator or UNKNOWN,
-    )
 
 
 _MATCHING = 'embedding'
