@@ -39,13 +39,14 @@ from osmabench_ros.bringup.running_stack.checks import (
     declared_rate_hz,
 )
 from osmabench_ros.bringup.running_stack.examination import check_endpoints
-from osmabench_ros.bringup.running_stack.stack_observation import TopicRecord, header_stamp_ns
+from osmabench_ros.bringup.running_stack.stack_observation import CDR_BYTES, TopicRecord
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.transform_tree import StampedTransform
 from osmabench_ros.ros import qos
 from osmabench_ros.ros.messages.images import camera_info_message, image_to_message
 from osmabench_ros.semantics.labels import LabelSet
+from osmabench_ros.sequences.bags.bag_types import stamp_at
 
 SECOND_NS = 10**9
 IMAGE = 'sensor_msgs/msg/Image'
@@ -345,7 +346,7 @@ def test_the_stamp_is_read_from_the_bytes_alone():
 
     message = Image()
     message.header.stamp = Time(sec=-3, nanosec=7)
-    assert header_stamp_ns(serialize_message(message)) == -3 * SECOND_NS + 7
+    assert stamp_at(serialize_message(message), CDR_BYTES) == -3 * SECOND_NS + 7
 
 
 def test_only_a_run_in_realtime_declares_a_rate():

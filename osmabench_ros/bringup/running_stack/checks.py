@@ -1,7 +1,7 @@
 """Checks of the messages of a running stack, by the tables of checks.yaml."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from osmabench_ros.maps.standard_messages import read_records
 from osmabench_ros.msg import RunInfo, RunState, SemanticMap
 from osmabench_ros.ros.messages import images
 from osmabench_ros.ros.messages.poses import SECOND_NS, stamp_from_message
+from osmabench_ros.ros.node.run_control import RunPhase
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.sequences.pose_topics import read_transforms
 
@@ -203,13 +204,7 @@ def examine_transforms(seen: StackObservation) -> list[Finding]:
     return check_transforms(samples, frame or topics.CAMERA_FRAME)
 
 
-STATES = {
-    RunState.STATE_WAITING: 'waiting',
-    RunState.STATE_RUNNING: 'running',
-    RunState.STATE_PAUSED: 'paused',
-    RunState.STATE_FINISHED: 'finished',
-    RunState.STATE_FAILED: 'failed',
-}
+STATES = {int(phase): phase.name.lower() for phase in RunPhase}
 
 
 def check_run_info(
@@ -286,13 +281,8 @@ def check_cloud(topic: str, message: PointCloud2) -> list[Finding]:
     )
 
 
-def examine_maps(seen: StackObservation, extra_topics: Mapping[str, str]) -> list[Finding]:
-    """Examine map topics outside the contract, given with their types."""
-    maps = (_check_robot_map(name, kind, seen) for name, kind in extra_topics.items())
-    return [finding for findings in maps for finding in findings]
-
-
-def _check_robot_map(name: str, type_name: str, seen: StackObservation) -> list[Finding]:
+def examine_map(name: str, type_name: str, seen: StackObservation) -> list[Finding]:
+    """Examine a map topic outside the contract, given with its type."""
     publishers, record = seen.graphs[name].publishers, seen.records.get(name)
     wrong = [f'{i.node} publishes {i.type_name}' for i in publishers if i.type_name != type_name]
     errors = record.errors if record else []

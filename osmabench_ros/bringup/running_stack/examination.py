@@ -214,7 +214,8 @@ def judge(
             found = [item for item in found if item.level is not Severity.OK] + silence
         findings += found
     findings += _timing(seen) + examine_content(seen, config) + checks.examine_transforms(seen)
-    findings += checks.examine_maps(seen, extra_topics)
+    for name, kind in extra_topics.items():
+        findings += checks.examine_map(name, kind, seen)
     # By topic, in the order in which topics first occur.
     parts = {item.part: place for place, item in reversed(list(enumerate(findings)))}
     return sorted(findings, key=lambda item: parts[item.part])

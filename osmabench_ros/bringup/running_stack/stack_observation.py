@@ -1,6 +1,5 @@
 """Observes a running stack without disturbing it."""
 
-import struct
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -18,11 +17,14 @@ from osmabench_ros.ros.matched_client import command_node
 from osmabench_ros.ros.messages.message_definitions import interface_class, is_interface_name
 from osmabench_ros.ros.messages.poses import SECOND_NS
 from osmabench_ros.ros.qos import deserialize_checked
+from osmabench_ros.sequences.bags.bag_types import stamp_at
 
 KEPT_BYTES = 64 * 2**20
 """Whole messages of a topic that are kept, the newest of them."""
 
 DEPTH = 50
+CDR_BYTES = 4
+"""Of a serialised message, before its header."""
 
 
 @dataclass
@@ -46,14 +48,6 @@ class TopicRecord:
             return 0.0
         span_ns = self.received_ns[-1] - self.received_ns[0]
         return (len(self.received_ns) - 1) * SECOND_NS / span_ns if span_ns else 0.0
-
-
-def header_stamp_ns(data: bytes) -> int:
-    """Return the stamp at the start of a serialised message; ContractError if it is too short."""
-    if len(data) < 12:
-        raise ContractError(f'{len(data)} bytes are not a message with a header')
-    seconds, nanoseconds = struct.unpack_from('<iI' if data[1] & 1 else '>iI', data, 4)
-    return int(seconds) * SECOND_NS + int(nanoseconds)
 
 
 class TopicListener:
@@ -95,12 +89,12 @@ class TopicListener:
             if self._last_number is not None:
                 record.lost += max(number - self._last_number - 1, 0)
             self._last_number = number
-        try:
-            if record.has_header:
-                record.stamps_ns.append(header_stamp_ns(data))
-        except ContractError as error:
-            record.errors.append(str(error))
-            return
+        if record.has_header:
+            stamp_ns = stamp_at(data, CDR_BYTES)
+            if stamp_ns is None:
+                record.errors.append(f'{len(data)} bytes are not a message with a header')
+                return
+            record.stamps_ns.append(stamp_ns)
         self._newest.append(data)
         while len(self._newest) > 1 and sum(map(len, self._newest)) > KEPT_BYTES:
             self._newest.popleft()
