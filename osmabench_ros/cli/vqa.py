@@ -15,7 +15,7 @@ from osmabench_ros.cli.options import DryRun, ModelOptions, with_option_groups
 from osmabench_ros.errors import ConfigError
 
 if TYPE_CHECKING:
-    from osmabench_ros.language.client import CostEstimate, ModelClient
+    from osmabench_ros.language.client import ModelClient, Spending
     from osmabench_ros.metrics.record import MetricRecord
 
 app = typer.Typer(
@@ -242,7 +242,7 @@ def _print_unasked(count: int) -> None:
 
 
 def _print_dry_judge(
-    client: ModelClient | None, estimate: Callable[[ModelClient], CostEstimate]
+    client: ModelClient | None, estimate: Callable[[ModelClient], Spending]
 ) -> None:
     if client is None:
         typer.echo('the deterministic judge makes no request')
@@ -250,11 +250,11 @@ def _print_dry_judge(
         _print_estimate(estimate(client))
 
 
-def _print_estimate(estimate: CostEstimate) -> None:
+def _print_estimate(estimate: Spending) -> None:
     typer.echo(
-        f'{estimate.requests} requests, {estimate.cached} of them in the cache; about '
-        f'{estimate.prompt_tokens} tokens to send, at most {estimate.most_output_tokens} to '
-        f'receive, cost at most {estimate.cost:.4f}'
+        f'{estimate.requests + estimate.cache_hits} requests, {estimate.cache_hits} of them in '
+        f'the cache; about {estimate.prompt_tokens} tokens to send, at most '
+        f'{estimate.output_tokens} to receive, cost at most {estimate.cost:.4f}'
     )
 
 

@@ -21,7 +21,10 @@ from osmabench_ros.language.model import ModelReply, ModelRequest, Usage
 
 @dataclass(frozen=True)
 class Spending:
-    """Use so far: tokens as the server counts them, requests with failed ones."""
+    """Use so far, or expected at most; tokens as the server counts them, or estimated.
+
+    `requests` are sent, with those that fail.
+    """
 
     requests: int
     cache_hits: int
@@ -153,17 +156,6 @@ class Outcome(Generic[T]):
         if self.error is None or isinstance(self.error, interface.RefusalError):
             return ''
         return self.error.reason
-
-
-@dataclass(frozen=True)
-class CostEstimate:
-    """Estimated tokens and cost of the requests of a list that the cache lacks."""
-
-    requests: int
-    cached: int
-    prompt_tokens: int
-    most_output_tokens: int
-    cost: float
 
 
 MAX_FAILED_REQUESTS = 10
@@ -333,15 +325,12 @@ class ModelClient:
         except BaseException as error:
             future.set_exception(error)
 
-    def estimate(self, requests: Sequence[ModelRequest]) -> CostEstimate:
+    def estimate(self, requests: Sequence[ModelRequest]) -> Spending:
         """Return what requests would take, without asking."""
         new = [item for item in requests if self.cache.get(self.model, item) is None]
-        usage = Usage(
-            sum(map(interface.estimated_prompt_tokens, new)),
-            sum(request.max_output_tokens for request in new),
-        )
-        cached, cost = len(requests) - len(new), self.ledger.cost(usage)
-        return CostEstimate(len(requests), cached, usage.prompt_tokens, usage.output_tokens, cost)
+        sent = sum(map(interface.estimated_prompt_tokens, new))
+        received, hits = sum(item.max_output_tokens for item in new), len(requests) - len(new)
+        return Spending(len(new), hits, sent, received, self.ledger.cost(Usage(sent, received)))
 
 
 def _show(text: str) -> None:

@@ -11,7 +11,7 @@ from osmabench_ros.base.files import claim_folder, discard, write_json
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import ConfigError, QuestionError
-from osmabench_ros.language.client import CostEstimate, ModelClient
+from osmabench_ros.language.client import ModelClient, Spending
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.language.model import ImagePart
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -192,7 +192,7 @@ def chosen_frames(run: RunFolder, *, every: int, novelty: bool, most: int) -> li
     return [known[i] for i in taken]
 
 
-def estimate_written(client: ModelClient, frames: Sequence[FrameImage]) -> CostEstimate:
+def estimate_written(client: ModelClient, frames: Sequence[FrameImage]) -> Spending:
     """Return what questions about frames would take, if every one reaches the check."""
     return client.estimate(estimate_requests(QuestionWriter(client), frames))
 
@@ -275,7 +275,7 @@ def estimate_answers(
     reference: str,
     client: ModelClient,
     options: AnswerOptions,
-) -> CostEstimate | None:
+) -> Spending | None:
     """Return what `answer` would ask, without asking; None where that depends on the replies."""
     wanted = evaluation.inquiries(asked.semantic_map, run.questions())
     answerer = _make_answerer(run, asked, reference, client, options)
@@ -311,7 +311,7 @@ def judge_of_free_text(client: ModelClient | None) -> Judge:
     return DeterministicJudge(SentenceEmbedder() if SentenceEmbedder.is_available() else None)
 
 
-def estimate_verdicts(run: RunFolder, client: ModelClient) -> CostEstimate:
+def estimate_verdicts(run: RunFolder, client: ModelClient) -> Spending:
     """Return what `judge` would ask, without asking."""
     given = {item.question_id: item for item in run.answers()}
     pairs = [(question, given.get(question.id)) for question in run.questions()]

@@ -196,9 +196,9 @@ def test_an_estimate_sends_no_request_and_counts_the_cache(server, tmp_path):
     asked.ask(REQUESTS[0], said)
     estimate = asked.estimate(REQUESTS)
     assert len(server.received) == 1
-    assert (estimate.requests, estimate.cached) == (6, 1)
+    assert (estimate.requests, estimate.cache_hits) == (5, 1)
     assert estimate.prompt_tokens == 5 * 2
-    assert estimate.most_output_tokens == 500
+    assert estimate.output_tokens == 500
     assert estimate.cost == pytest.approx((10 * 1.0 + 500 * 2.0) / 1e6)
 
 
