@@ -20,8 +20,7 @@ from osmabench_ros.reports.page.page import RUNS_A_PAGE, PagedReport, write_page
 from osmabench_ros.reports.tidy import Run, select_table_headlines
 from osmabench_ros.runs import report_model, run_manifest
 from osmabench_ros.runs.config import MatrixConfig
-from osmabench_ros.runs.evaluate.evaluation import versions
-from osmabench_ros.runs.evaluate.over_time import collect_judged_records
+from osmabench_ros.runs.evaluate.evaluation import collect_judged_records, versions
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import COVERAGE_FILE

@@ -58,7 +58,7 @@ def test_the_bag_of_a_lockstep_run_lacks_nothing(run):
 @pytest.mark.gl
 @pytest.mark.slow
 def test_the_maps_on_the_way_are_scored(run):
-    from osmabench_ros.runs.evaluate.over_time import ReportOverTime
+    from osmabench_ros.runs.evaluate.evaluation import ReportOverTime
 
     folder, report = run
     growth = ReportOverTime.model_validate(read_json(folder / 'growth.json'))

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from osmabench_ros.metrics.over_time import over_time_records
-from osmabench_ros.runs.evaluate.over_time import scores_at_time
+from osmabench_ros.runs.evaluate.evaluation import scores_at_time
 from osmabench_ros.suites.map_geometry import MapGeometrySuite
 from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
 

@@ -18,7 +18,7 @@ from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, stack_folder
 from osmabench_ros.bringup.spec.node_spec import METHOD, NodeSpec
 from osmabench_ros.errors import IncompleteError, OsmabenchError, ParticipantError, RunError
 from osmabench_ros.runs.evaluate import evaluation
-from osmabench_ros.runs.evaluate.over_time import score_over_time
+from osmabench_ros.runs.evaluate.evaluation import score_over_time
 from osmabench_ros.runs.matrix_on_disk import FAILURE, Stage
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation, run_warnings

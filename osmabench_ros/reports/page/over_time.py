@@ -9,7 +9,7 @@ import pandas as pd
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.reports import tidy
 from osmabench_ros.reports.charts import vega
-from osmabench_ros.runs.evaluate.over_time import GROWTH, ReportOverTime
+from osmabench_ros.runs.evaluate.evaluation import GROWTH, ReportOverTime
 from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
 
 PANEL_WIDTH_PX, PANEL_HEIGHT_PX = 240, 150

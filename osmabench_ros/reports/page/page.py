@@ -29,7 +29,7 @@ from osmabench_ros.reports.palette import format_hex_color
 from osmabench_ros.reports.pictures.graph_errors import OUTCOMES
 from osmabench_ros.reports.pictures.view_3d import read_three_js
 from osmabench_ros.reports.tidy import Run, select_table_headlines
-from osmabench_ros.runs.evaluate.over_time import collect_judged_records
+from osmabench_ros.runs.evaluate.evaluation import collect_judged_records
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import MatrixReport, Status, concerns, unmet
 from osmabench_ros.runs.run_manifest import PAGES

@@ -12,7 +12,7 @@ from osmabench_ros.base.progress import silent
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.changed_scenes import with_changed_scenes
 from osmabench_ros.runs.config import MatrixConfig
-from osmabench_ros.runs.evaluate.over_time import GROWTH, RecordsAtTime, ReportOverTime
+from osmabench_ros.runs.evaluate.evaluation import GROWTH, RecordsAtTime, ReportOverTime
 from osmabench_ros.runs.matrix_on_disk import (
     LIVE,
     REMAPPED,
