@@ -60,29 +60,25 @@ class BagPublishers:
         """Reset the clock, after going back to the start."""
         self._newest_ns = -1
 
-    def wait_until_delivered(self, timeout_s: float) -> None:
+    def wait_until_delivered(self) -> None:
         """Wait until reliable subscribers have received everything, or a timeout."""
         for publisher in self._publishers.values():
-            publisher.wait_for_all_acked(Duration(seconds=timeout_s))
+            publisher.wait_for_all_acked(DELIVERY_TIMEOUT)
 
     def _add(self, bag: Bag, item: BagTopic) -> None:
         try:
-            kind = message_class(item.message_type)
+            kind, installed = message_class(item.message_type), hash_of(item.message_type)
+            recorded = bag.types.type_hash(item.message_type) if item.definition else installed
+            if installed and recorded != installed:
+                why = f'{item.message_type} was recorded in another version than installed'
+                raise ContractError(why)
         except ContractError as error:
-            self._skip(item.topic, str(error))
-            return
-        installed = hash_of(item.message_type)
-        if item.definition and installed and bag.types.type_hash(item.message_type) != installed:
-            why = f'{item.message_type} was recorded in another version than installed'
-            self._skip(item.topic, why)
+            self.skipped[item.topic] = str(error)
+            self._node.get_logger().warning(f'{item.topic} is not played: {error}')
             return
         self._publishers[item.topic] = self._node.create_publisher(
             kind, item.topic, profile_for_playing(item.topic, item.qos)
         )
-
-    def _skip(self, topic: str, reason: str) -> None:
-        self.skipped[topic] = reason
-        self._node.get_logger().warning(f'{topic} is not played: {reason}')
 
     def _tick(self, message: BagMessage) -> None:
         stamp_ns = message.header_stamp_ns if message.topic in self._timing else None
@@ -98,7 +94,7 @@ TICK_S = 0.0001
 BATCH_S = 0.02
 """For messages that are due, before services are looked after again."""
 STATE_PERIOD_S = 0.2
-DELIVERY_TIMEOUT_S = 5.0
+DELIVERY_TIMEOUT = Duration(seconds=5)
 
 
 class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
@@ -131,7 +127,7 @@ class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
         self._total = sum(counts[name].message_count for name in self._outlets.topics)
         self._playback = Playback(bag, self._outlets.topics, value)
         self._state = self.create_publisher(RunState, STATE_TOPIC, latched_profile())
-        serve_run_control(self, self)
+        serve_run_control(self, self._control, self.follow_command, self.state_message)
         if bag.cut_off:
             self.get_logger().warning(f'{bag.path} is not complete: {bag.cut_off}')
         self._timer = self.create_timer(TICK_S, self.guarded(self._tick))
@@ -168,32 +164,17 @@ class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
     def _cut_off(self) -> str:
         return self._bag.cut_off if self._bag is not None else ''
 
-    def start_run(self) -> None:
-        """Go on."""
-        self._control.start()
-        self._stepping = False
-        self._playback.halt()
+    def follow_command(self, name: str) -> None:
+        """Play on, step, go back to the start, or stop the clock, as a service has asked."""
+        if name == topics.RESET_RUN:
+            self._rewind()
+        elif name != topics.PAUSE_RUN:
+            self._stepping = name == topics.STEP_RUN
+        if name in (topics.START_RUN, topics.PAUSE_RUN):
+            self._playback.halt()
         self._look_again(0.0)
-        self._publish_state()
-
-    def pause_run(self) -> None:
-        """Stop the clock of the playback."""
-        self._control.pause()
-        self._playback.halt()
-        self._publish_state()
-
-    def step_run(self, frames: int) -> None:
-        """Play some frames, then pause again."""
-        self._control.step(frames)
-        self._stepping = True
-        self._look_again(0.0)
-
-    def reset_run(self) -> None:
-        """Go back to the start."""
-        self._control.reset()
-        self._rewind()
-        self._look_again(0.0)
-        self._publish_state()
+        if name != topics.STEP_RUN:
+            self._publish_state()
 
     def state_message(self) -> RunState:
         """Return the state of the playback, with position and error."""
@@ -255,7 +236,7 @@ class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
             self._rewind()
             return
         self._control.finish()
-        self._outlets.wait_until_delivered(DELIVERY_TIMEOUT_S)
+        self._outlets.wait_until_delivered()
         self._publish_state()
         self._state.wait_for_all_acked(Duration(seconds=1))
         assert self._bag is not None

@@ -94,20 +94,18 @@ class TopicRecorder:
             if not self._choice.includes(topic) or topic in self.skipped:
                 continue
             infos = self._node.get_publishers_info_by_topic(topic)
-            if not infos:
+            profiles = [info.qos_profile for info in infos]
+            if not profiles:
                 continue
-            if topic in self.topics:
-                self._update(topic, [info.qos_profile for info in infos])
-            elif len(kinds) > 1:
-                self._skip(topic, f'it has several types: {", ".join(kinds)}')
-            else:
-                profiles = [info.qos_profile for info in infos]
-                try:
+            try:
+                if topic not in self.topics and len(kinds) > 1:
+                    raise ContractError(f'it has several types: {", ".join(kinds)}')
+                if topic not in self.topics:
                     self._subscribe(topic, kinds[0], qos.profile_for_recording(profiles))
-                except ContractError as error:
-                    self._skip(topic, str(error))
-                else:
-                    self._update(topic, profiles)
+                self._update(topic, profiles)
+            except ContractError as error:
+                self.skipped[topic] = str(error)
+                self._node.get_logger().warning(f'{topic} is not recorded: {error}')
 
     def _subscribe(self, topic: str, kind: str, profile: QoSProfile, *, repeat: int = 0) -> None:
         text, type_hash = definition_of(kind), hash_of(kind)
@@ -161,10 +159,6 @@ class TopicRecorder:
             'its messages are not recorded. Start the recorder after that publisher'
         )
 
-    def _skip(self, topic: str, reason: str) -> None:
-        self.skipped[topic] = reason
-        self._node.get_logger().warning(f'{topic} is not recorded: {reason}')
-
 
 PROFILES = {
     Delivery.FRAME: qos.frame_profile(lockstep=True),
@@ -217,11 +211,7 @@ class BagRecorderNode(BenchmarkNode[recording_report.RecordingSettings]):
         self._started_s = time.monotonic()
         self.create_timer(WATCH_PERIOD_S, self.guarded(self.recorder.discover))
         self.create_timer(WATCH_PERIOD_S, self.guarded(self._watch))
-
-        def write_report() -> None:
-            recording_report.write_report(self.report(), self._directory)
-
-        self.create_timer(REPORT_PERIOD_S, self.guarded(write_report))
+        self.create_timer(REPORT_PERIOD_S, self.guarded(self._write_report))
 
     def activate(self) -> None:
         """Record from now on."""
@@ -284,6 +274,9 @@ class BagRecorderNode(BenchmarkNode[recording_report.RecordingSettings]):
             self.get_logger().warning(str(error), once=True)
             return
         self._ledger.run_state(state.frames_published, stamp_from_message(state.header.stamp))
+
+    def _write_report(self) -> None:
+        recording_report.write_report(self.report(), self._directory)
 
     def _acknowledge(self, stamp_ns: int) -> None:
         if self.settings.acks:

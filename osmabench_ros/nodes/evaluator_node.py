@@ -27,7 +27,7 @@ from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.node.participants import check_publishers
 from osmabench_ros.ros.node.settings import EvaluatorSettings
-from osmabench_ros.ros.qos import create_checked_subscription, latched_profile
+from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.runs.evaluate.evaluation import EvaluationJob, EvaluationQueue
@@ -106,12 +106,8 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         self._publisher = self.create_publisher(
             EvaluationReport, topics.EVALUATION, latched_profile()
         )
-        create_checked_subscription(
-            self, RunInfo, topics.RUN_INFO, self._on_run_info, latched_profile()
-        )
-        create_checked_subscription(
-            self, RecordedMap, topics.RECORDED_MAP, self._on_recorded_map, latched_profile()
-        )
+        self.subscribe(RunInfo, topics.RUN_INFO, self._on_run_info)
+        self.subscribe(RecordedMap, topics.RECORDED_MAP, self._on_recorded_map)
 
     def cleanup(self) -> None:
         """Cancel running evaluations; clients that wait get a cancelled result."""

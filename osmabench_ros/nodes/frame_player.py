@@ -15,10 +15,7 @@ from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.base.settings import settings_of
 from osmabench_ros.errors import ConfigError, ParticipantError
 from osmabench_ros.msg import ParticipantState, RunInfo, RunState
-from osmabench_ros.nodes.ack_listener import (
-    Acknowledgement,
-    ParticipantStatistics,
-)
+from osmabench_ros.nodes.ack_listener import Acknowledgement, ParticipantStatistics
 from osmabench_ros.ros.messages.images import camera_info_message
 from osmabench_ros.ros.messages.poses import stamp_to_message, transform_message
 from osmabench_ros.ros.node.diagnostics import Health, Level
@@ -74,14 +71,10 @@ class Acknowledgements:
         """Whether every participant acknowledged the newest frame."""
         return not self._owing
 
-    def waited_s(self, now_s: float) -> float:
-        """Return the time since the newest frame was published."""
-        return now_s - self._since_s
-
     def check(self, now_s: float, frame_index: int) -> None:
         """Raise ParticipantError if a participant was silent for too long, even in realtime."""
         late = [name for name in self._owing if now_s - self._received_s[name] > self.timeout_s]
-        if late and self.waited_s(now_s) > 0:
+        if late and now_s > self._since_s:
             raise ParticipantError(
                 f'no acknowledgement of frame {frame_index} from {", ".join(sorted(late))} within '
                 f'{self.timeout_s:g} s; the node hangs, is too slow (raise pacing.ack_timeout_s), '
@@ -273,26 +266,21 @@ def player_health(player: FramePlayer, phase: RunPhase, speed_factor: float | No
         'frames_dropped': sum(item.frames_dropped for item in participants),
     }
     for item in participants:
-        values |= _values(item)
+        known = {
+            'frames_mapped': item.frames_mapped,
+            'frames_dropped': item.frames_dropped,
+            'latency_p50_s': item.latency_p50,
+            'latency_p95_s': item.latency_p95,
+            'processing_time_mean_s': item.processing_time_mean,
+        }
+        # Unknown times are left out.
+        values |= {f'{item.participant}.{k}': v for k, v in known.items() if not math.isnan(v)}
     return Health(level, message, values)
 
 
 def _fraction_dropped(item: ParticipantState) -> float:
     due = item.frames_acknowledged + item.frames_dropped
     return item.frames_dropped / due if due else 0.0
-
-
-def _values(item: ParticipantState) -> dict[str, float | str]:
-    """Return the values of one participant; unknown times are left out."""
-    values = {
-        'frames_mapped': item.frames_mapped,
-        'frames_dropped': item.frames_dropped,
-        'latency_p50_s': item.latency_p50,
-        'latency_p95_s': item.latency_p95,
-        'processing_time_mean_s': item.processing_time_mean,
-    }
-    known = {name: value for name, value in values.items() if not math.isnan(value)}
-    return {f'{item.participant}.{name}': value for name, value in known.items()}
 
 
 def run_info_message(source: BridgeSource, settings: BridgeSettings, stamp_ns: int) -> RunInfo:

@@ -34,7 +34,7 @@ from osmabench_ros.ros.node.diagnostics import Health, Level
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.node.settings import MapAdapterSettings
-from osmabench_ros.ros.qos import create_checked_subscription, latched_profile, observer_profile
+from osmabench_ros.ros.qos import observer_profile
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.srv import ControlRun
 
@@ -189,16 +189,11 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
         )
         self._maps = MapPublisher(self, self.get_name())
         self._subscription = self._subscribe_to_stack()
-        for message_type, topic, callback in (
-            (RunInfo, topics.RUN_INFO, self._on_run_info),
-            (LabelInfo, topics.LABEL_INFO, self._on_labels),
-            (RunState, topics.RUN_STATE, self._on_run_state),
-        ):
-            create_checked_subscription(self, message_type, topic, callback, latched_profile())
+        self.subscribe(RunInfo, topics.RUN_INFO, self._on_run_info)
+        self.subscribe(LabelInfo, topics.LABEL_INFO, self._on_labels)
+        self.subscribe(RunState, topics.RUN_STATE, self._on_run_state)
         # Best effort: a lockstep bridge must not wait for who only looks at stamps.
-        create_checked_subscription(
-            self, CameraInfo, topics.COLOR_INFO, self._on_camera_info, observer_profile()
-        )
+        self.subscribe(CameraInfo, topics.COLOR_INFO, self._on_camera_info, observer_profile())
         self.create_service(ControlRun, topics.FINISH_MAP, self._on_finish_map)
         self.create_timer(PERIOD_S, self.guarded(self._tick))
 
@@ -300,7 +295,10 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
             outcome is SettlingOutcome.CUT_OFF
             or self._settling.silent_s(now_s) > self.settings.map_timeout_s
         ):
-            raise ParticipantError(self._silence())
+            matched = self._subscription is not None and self._subscription.matched
+            why = 'it is published, but no message came' if matched else 'no node publishes it'
+            silent = f'no map on topic "{self.settings.map_topic}": {why}'
+            raise ParticipantError(f'{silent}. Look at the log of the stack')
 
     def _complete_map(self, now_s: float) -> bool:
         """Ask the stack to complete its map once it has processed all frames."""
@@ -310,12 +308,6 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
             # The map that it publishes now has to settle, too.
             self._settling.end(now_s)
         return self._finish.answered and self._subscription is None
-
-    def _silence(self) -> str:
-        topic = self.settings.map_topic
-        matched = self._subscription is not None and self._subscription.matched
-        why = 'it is published, but no message came' if matched else 'no node publishes it'
-        return f'no map on topic "{topic}": {why}. Look at the log of the stack'
 
     def _publish(self, semantic_map: SemanticMap, outcome: SettlingOutcome) -> None:
         settling, header = self._settling, semantic_map.header

@@ -4,7 +4,6 @@ import math
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from geometry_msgs.msg import PoseStamped
 from PIL import Image as Picture
@@ -123,22 +122,16 @@ class MapRecorderNode(BenchmarkNode[MapRecorderSettings]):
         if (frames := self.settings.frames_directory) is not None:
             check_folder(frames, Existing.MERGE)
             self._samples = FrameSampler(frames)
-        self._subscribe(self.settings.pacing.lockstep)
-        self.create_timer(WATCH_PERIOD_S, self.guarded(self._look_at_arrival))
-
-    def _subscribe(self, lockstep: bool) -> None:
-        frames = qos.frame_profile(lockstep=lockstep)
-        subscriptions: list[tuple[type[Any], str, Any, Any]] = [
-            (PoseStamped, topics.CAMERA_POSE, self._on_pose, frames),
-            (RunInfo, topics.RUN_INFO, self._on_run_info, qos.latched_profile()),
-            (LabelInfo, topics.LABEL_INFO, self._on_labels, qos.latched_profile()),
-            (SemanticMapMessage, topics.SEMANTIC_MAP, self._on_map, qos.latched_profile()),
-            (SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, self._on_chunk, qos.lossless_profile()),
-        ]
+        frame = qos.frame_profile(lockstep=self.settings.pacing.lockstep)
+        lossless = qos.lossless_profile()
+        self.subscribe(PoseStamped, topics.CAMERA_POSE, self._on_pose, frame)
+        self.subscribe(RunInfo, topics.RUN_INFO, self._on_run_info)
+        self.subscribe(LabelInfo, topics.LABEL_INFO, self._on_labels)
+        self.subscribe(SemanticMapMessage, topics.SEMANTIC_MAP, self._on_map)
+        self.subscribe(SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, self._on_chunk, lossless)
         if self._samples is not None:
-            subscriptions.append((Image, topics.COLOR, self._samples.take, frames))
-        for message_type, topic, callback, profile in subscriptions:
-            qos.create_checked_subscription(self, message_type, topic, callback, profile)
+            self.subscribe(Image, topics.COLOR, self._samples.take, frame)
+        self.create_timer(WATCH_PERIOD_S, self.guarded(self._look_at_arrival))
 
     def _free_directory(self) -> Path:
         """Return the folder of the map, numbered if this process has already filled it."""

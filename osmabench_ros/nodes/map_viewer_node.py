@@ -112,15 +112,13 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
             topic: self.create_publisher(kind, topic, qos.latched_profile())
             for topic, kind in _KINDS.items()
         }
-        for message_type, topic, callback, profile in (
-            (SemanticMapMessage, topics.SEMANTIC_MAP, self._on_map, qos.latched_profile()),
-            (SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, self._on_chunk, qos.lossless_profile()),
-            (RecordedMap, topics.RECORDED_MAP, self._on_recorded, qos.latched_profile()),
-            (LabelInfo, topics.LABEL_INFO, self._on_labels, qos.latched_profile()),
-            (Image, topics.SEMANTIC, self._on_semantic, qos.observer_profile()),
-            (PoseStamped, topics.CAMERA_POSE, self._on_pose, qos.observer_profile()),
-        ):
-            qos.create_checked_subscription(self, message_type, topic, callback, profile)
+        lossless, observer = qos.lossless_profile(), qos.observer_profile()
+        self.subscribe(SemanticMapMessage, topics.SEMANTIC_MAP, self._on_map)
+        self.subscribe(SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, self._on_chunk, lossless)
+        self.subscribe(RecordedMap, topics.RECORDED_MAP, self._on_recorded)
+        self.subscribe(LabelInfo, topics.LABEL_INFO, self._on_labels)
+        self.subscribe(Image, topics.SEMANTIC, self._on_semantic, observer)
+        self.subscribe(PoseStamped, topics.CAMERA_POSE, self._on_pose, observer)
         self.create_timer(PATH_PERIOD_S, self.guarded(self._publish_path))
 
     def activate(self) -> None:

@@ -13,10 +13,7 @@ from osmabench_ros.errors import ParticipantError
 from osmabench_ros.msg import LabelInfo, RecordedMap, RunInfo, RunState
 from osmabench_ros.nodes import ack_listener, frame_player
 from osmabench_ros.nodes.frame_player import BridgeSource, open_source
-from osmabench_ros.nodes.frame_publisher import (
-    FramePublisher,
-    lighting_to_message,
-)
+from osmabench_ros.nodes.frame_publisher import FramePublisher, lighting_to_message
 from osmabench_ros.ros.messages.images import label_set_to_message
 from osmabench_ros.ros.messages.map_messages import publish_vision_labels
 from osmabench_ros.ros.node.diagnostics import Health
@@ -26,7 +23,7 @@ from osmabench_ros.ros.node.participants import PERIOD_S as WATCH_PERIOD_S
 from osmabench_ros.ros.node.participants import check_publishers, missing_participants
 from osmabench_ros.ros.node.run_control import RunControl, RunPhase, serve_run_control
 from osmabench_ros.ros.node.settings import BridgeSettings
-from osmabench_ros.ros.qos import create_checked_subscription, latched_profile
+from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.simulation.frame_source import SimulatedFrame
 
 TICK_S = 0.005
@@ -59,10 +56,8 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         self._run_info = self.create_publisher(RunInfo, topics.RUN_INFO, latched_profile())
         self._label_info = self.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
         ack_listener.listen_to_acks(self, value.participants, self._on_ack)
-        create_checked_subscription(
-            self, RecordedMap, topics.RECORDED_MAP, self._on_recorded, latched_profile()
-        )
-        serve_run_control(self, self)
+        self.subscribe(RecordedMap, topics.RECORDED_MAP, self._on_recorded)
+        serve_run_control(self, self._control, self._follow_command, self.state_message)
         acking = [item.name for item in value.participants if item.acks]
         self._player = frame_player.FramePlayer(
             frames, self._control, acking, value.pacing, self._publish_frame, time.monotonic
@@ -107,26 +102,11 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         """State of the run."""
         return self._control.phase
 
-    def start_run(self) -> None:
-        """Resume, or start to wait for the participants."""
-        self._control.start()
-        self._follow_phase()
-
-    def pause_run(self) -> None:
-        """Publish no further frame."""
-        self._control.pause()
-        self._follow_phase()
-
-    def step_run(self, frames: int) -> None:
-        """Publish some frames, then pause again."""
-        self._control.step(frames)
-        self._follow_phase()
-
-    def reset_run(self) -> None:
-        """Start over from frame 0, with the stamps of the first time."""
-        self._control.reset()
-        self._playing.restart()
-        self._restarts = None
+    def _follow_command(self, name: str) -> None:
+        if name == topics.RESET_RUN:
+            # From frame 0, with the stamps of the first time.
+            self._playing.restart()
+            self._restarts = None
         self._follow_phase()
 
     def state_message(self) -> RunState:

@@ -9,7 +9,7 @@ from pathlib import Path
 from select import select
 from typing import Any
 
-from osmabench_ros.base.contract import BAG_PLAYER
+from osmabench_ros.base.contract import BAG_PLAYER, STEP_RUN
 from osmabench_ros.base.files import check_folder
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.bringup.spec.definition import recorder_node
@@ -69,7 +69,8 @@ def replay(settings: PlaybackSettings, *, remap: Sequence[str] = (), progress: P
         def _look_at_terminal(self) -> None:
             with suppress(WrongStateError):  # a service has started or ended it meanwhile
                 if select([sys.stdin], [], [], 0.0)[0] and sys.stdin.readline():
-                    self.step_run(1)
+                    self._control.step(1)
+                    self.follow_command(STEP_RUN)
 
         def state_message(self) -> RunState:
             states[:] = [super().state_message()]

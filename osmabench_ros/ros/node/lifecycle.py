@@ -13,6 +13,7 @@ from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
@@ -26,6 +27,7 @@ from osmabench_ros.ros.node.parameters import (
     read_settings,
     starts_itself,
 )
+from osmabench_ros.ros.qos import create_checked_subscription, latched_profile
 
 ERROR_PREFIX = 'osmabench: error: '
 """Starts the line on stderr that says why a node ended."""
@@ -112,6 +114,17 @@ class BenchmarkNode(LifecycleNode, Generic[Model]):
         if options.get('callback_group') is None:
             options['callback_group'] = self._while_active
         return super().create_subscription(msg_type, topic, callback, qos_profile, **options)
+
+    def subscribe(
+        self,
+        message_type: type[Any],
+        topic: str,
+        callback: Callable[[Any], None],
+        profile: QoSProfile | None = None,
+    ) -> None:
+        """Take messages of a topic, of a latched one by default; sizes are checked first."""
+        profile = profile or latched_profile()
+        create_checked_subscription(self, message_type, topic, callback, profile)
 
     def create_timer(self, timer_period_sec: float, callback: Any, **options: Any) -> Timer:
         """Create a timer on the steady clock that is paused while the node is not active."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from osmabench_ros.base import contract
 from osmabench_ros.errors import OsmabenchError
@@ -145,43 +145,33 @@ class RunControl:
             raise WrongStateError('the run is over; reset it to start from frame 0')
 
 
-class ControllableRun(Protocol):
-    """Interface of a run to its services; WrongStateError if a request is not allowed now."""
+def serve_run_control(
+    node: Node,
+    control: RunControl,
+    follow: Callable[[str], None],
+    state: Callable[[], RunState],
+) -> None:
+    """Serve `start_run`, `pause_run`, `step_run` and `reset_run`.
 
-    def state_message(self) -> RunState:
-        """Return the current run_state message."""
-
-    def start_run(self) -> None:
-        """Resume, or start to wait for the participants."""
-
-    def pause_run(self) -> None:
-        """Publish no further frame."""
-
-    def step_run(self, frames: int) -> None:
-        """Publish some frames, then pause again."""
-
-    def reset_run(self) -> None:
-        """Start over from frame 0."""
-
-
-def serve_run_control(node: Node, run: ControllableRun) -> None:
-    """Serve `start_run`, `pause_run`, `step_run` and `reset_run`."""
+    `follow` gets the name of a service that has changed the control; every response has a `state`.
+    """
     from osmabench_ros.srv import ControlRun, StepRun
 
     def serve(kind: type[Any], name: str, command: Callable[[Any], None]) -> None:
         def answer(request: Any, response: Any) -> Any:
             try:
                 command(request)
+                follow(name)
             except WrongStateError as error:
                 response.error_code, response.error_msg = response.ERROR_WRONG_STATE, str(error)
             except OsmabenchError as error:
                 response.error_code, response.error_msg = response.ERROR_FAILED, str(error)
-            response.state = run.state_message()
+            response.state = state()
             return response
 
         node.create_service(kind, name, answer)
 
-    serve(ControlRun, contract.START_RUN, lambda _request: run.start_run())
-    serve(ControlRun, contract.PAUSE_RUN, lambda _request: run.pause_run())
-    serve(ControlRun, contract.RESET_RUN, lambda _request: run.reset_run())
-    serve(StepRun, contract.STEP_RUN, lambda request: run.step_run(request.frames))
+    serve(ControlRun, contract.START_RUN, lambda _request: control.start())
+    serve(ControlRun, contract.PAUSE_RUN, lambda _request: control.pause())
+    serve(ControlRun, contract.RESET_RUN, lambda _request: control.reset())
+    serve(StepRun, contract.STEP_RUN, lambda request: control.step(request.frames))
