@@ -98,9 +98,6 @@ class ParticipantStatistics:
 OF_EVERY_NODE = '/parameter_events'
 """A topic that every node publishes throughout its life."""
 
-Identities = frozenset[tuple[int, ...]]
-"""DDS identities of the publishers of a node; they change with a restart."""
-
 
 class RestartWatch:
     """Remembers the participants: one that restarts has forgotten frames, so that ends the run."""
@@ -119,13 +116,14 @@ class RestartWatch:
                     'has forgotten, or another node has taken its name; repeat the run'
                 )
 
-    def _look(self) -> dict[str, Identities]:
+    def _look(self) -> dict[str, set[tuple[int, ...]]]:
+        """Return the DDS identities of the publishers of nodes, which change with a restart."""
         found: dict[str, set[tuple[int, ...]]] = {}
         for info in self._node.get_publishers_info_by_topic(OF_EVERY_NODE):
             name = self._names.get(full_name(info))
             if name is not None:
                 found.setdefault(name, set()).add(tuple(info.endpoint_gid))
-        return {name: frozenset(identities) for name, identities in found.items()}
+        return found
 
 
 def listen_to_acks(

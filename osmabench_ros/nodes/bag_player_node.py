@@ -17,7 +17,7 @@ from osmabench_ros.ros.messages.poses import stamp_to_message
 from osmabench_ros.ros.node.diagnostics import Health, Level
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.node.node_process import run_node
-from osmabench_ros.ros.node.run_control import RunControl, RunPhase, serve_run_control
+from osmabench_ros.ros.node.run_control import RunControl, serve_run_control
 from osmabench_ros.ros.qos import clock_profile, latched_profile, profile_for_playing
 from osmabench_ros.sequences.bags.bag import Bag, BagMessage, open_bag
 from osmabench_ros.sequences.bags.bag_storage import BagTopic
@@ -43,7 +43,8 @@ class BagPublishers:
         if clock and topics.CLOCK not in self._publishers:
             self._clock = node.create_publisher(Clock, topics.CLOCK, clock_profile())
         self._timing = timing_topics(bag, self._publishers)
-        self._newest_ns = -1
+        self.newest_ns = -1
+        """The time on the clock; -1 at the start of the bag."""
 
     @property
     def topics(self) -> frozenset[str]:
@@ -55,10 +56,6 @@ class BagPublishers:
         if self._clock is not None:
             self._tick(message)
         self._publishers[message.topic].publish(message.data)
-
-    def forget_time(self) -> None:
-        """Reset the clock, after going back to the start."""
-        self._newest_ns = -1
 
     def wait_until_delivered(self) -> None:
         """Wait until reliable subscribers have received everything, or a timeout."""
@@ -82,8 +79,8 @@ class BagPublishers:
 
     def _tick(self, message: BagMessage) -> None:
         stamp_ns = message.header_stamp_ns if message.topic in self._timing else None
-        if stamp_ns is not None and stamp_ns > self._newest_ns:
-            self._newest_ns = stamp_ns
+        if stamp_ns is not None and stamp_ns > self.newest_ns:
+            self.newest_ns = stamp_ns
             assert self._clock is not None
             self._clock.publish(Clock(clock=stamp_to_message(stamp_ns)))
 
@@ -105,11 +102,6 @@ class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
         self._control = RunControl()
         self._bag: Bag | None = None
         self._played = 0
-
-    @property
-    def phase(self) -> RunPhase:
-        """State of the playback."""
-        return self._control.phase
 
     def configure(self) -> None:
         """Open the bag and create its publishers."""
@@ -158,7 +150,7 @@ class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
         """Return the progress of the playback."""
         cut_off, played = self._cut_off, {'messages': self._played}
         level = Level.WARN if cut_off else Level.OK
-        return Health(level, cut_off or self.phase.name.lower(), played)
+        return Health(level, cut_off or self._control.phase.name.lower(), played)
 
     @property
     def _cut_off(self) -> str:
@@ -182,7 +174,7 @@ class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
         if self._cut_off:
             text += f'; the bag is not complete: {self._cut_off}'
         return RunState(
-            state=int(self.phase),
+            state=int(self._control.phase),
             frames_published=self._played,
             frames_total=self._total,
             message=text,
@@ -247,7 +239,7 @@ class BagPlayerNode(BenchmarkNode[PlaybackSettings]):
 
     def _rewind(self) -> None:
         self._playback.rewind()
-        self._outlets.forget_time()
+        self._outlets.newest_ns = -1
         self._played = 0
 
     def _publish_state(self) -> None:

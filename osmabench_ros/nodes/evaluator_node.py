@@ -220,12 +220,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         output, own = self._free_directory(), uri == recorded.uri
         identity = self._identity if own else None
         work = self._evaluation(directory, output, identity, chosen or self.settings.suites)
-
-        def ended(job: EvaluationJob) -> None:
-            self._note(job)
-            on_done(job)
-
-        return _MapJob(work, ended, output, recorded if own else RecordedMap())
+        return _MapJob(work, on_done, output, recorded if own else RecordedMap())
 
     def _follow(self) -> None:
         self._queue.poll(start=self.active)
@@ -269,6 +264,7 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
         self._goals[job] = goal
         self._queue.submit(job)
         await ended
+        self._note(job)
         del self._goals[job]
         if job.error is None:
             goal.succeed()

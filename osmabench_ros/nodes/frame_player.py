@@ -203,13 +203,10 @@ class FramePlayer:
             changed()
         elif self._control.end_steps():
             changed()
-        elif self._due(self._next, now_s):
+        elif self._control.may_publish and (
+            self._pacing.lockstep or self._clock.due(self._next.frame.stamp_ns, now_s)
+        ):
             self._publish_next(self._next, changed)
-
-    def _due(self, frame: SimulatedFrame, now_s: float) -> bool:
-        return self._control.may_publish and (
-            self._pacing.lockstep or self._clock.due(frame.frame.stamp_ns, now_s)
-        )
 
     def _publish_next(self, frame: SimulatedFrame, changed: Callable[[], None]) -> None:
         now_s = self._send(frame)

@@ -247,7 +247,16 @@ class FramePublisher:
             lighting.header.stamp = stamp
             lighting.header.frame_id = topics.WORLD_FRAME
             self._lighting.publish(lighting)
-        self._publish_poses(frame)
+        pose = PoseStamped(pose=pose_message(frame.camera_pose))
+        pose.header.stamp = stamp
+        pose.header.frame_id = topics.WORLD_FRAME
+        self._pose.publish(pose)
+        if frame.base_pose is not None:
+            odometry = Odometry(child_frame_id=topics.BASE_FRAME)
+            odometry.header = pose.header
+            odometry.pose.pose = pose_message(frame.base_pose)
+            self._odometry.publish(odometry)
+            self._transforms.send(frame.stamp_ns, frame.base_pose)
         for publisher in self._infos:
             publisher.publish(camera_info_message(frame.intrinsics, stamp, topics.CAMERA_FRAME))
         for topic, (name, encoding) in IMAGES.items():
@@ -257,15 +266,3 @@ class FramePublisher:
                 self._images[topic].publish(
                     image_to_message(image, encoding, stamp, topics.CAMERA_FRAME)
                 )
-
-    def _publish_poses(self, frame: Frame) -> None:
-        pose = PoseStamped(pose=pose_message(frame.camera_pose))
-        pose.header.stamp = stamp_to_message(frame.stamp_ns)
-        pose.header.frame_id = topics.WORLD_FRAME
-        self._pose.publish(pose)
-        if frame.base_pose is not None:
-            odometry = Odometry(child_frame_id=topics.BASE_FRAME)
-            odometry.header = pose.header
-            odometry.pose.pose = pose_message(frame.base_pose)
-            self._odometry.publish(odometry)
-            self._transforms.send(frame.stamp_ns, frame.base_pose)

@@ -7,14 +7,9 @@ from typing import Any
 
 from sensor_msgs.msg import CameraInfo
 
+from osmabench_ros import errors
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.processes import AttentiveClock
-from osmabench_ros.errors import (
-    ConfigError,
-    MissingDependencyError,
-    OsmabenchError,
-    ParticipantError,
-)
 from osmabench_ros.maps.importer import ImportOptions, TopicOptions, import_map
 from osmabench_ros.maps.map_kinds import READERS, get_frame_id, get_header
 from osmabench_ros.maps.semantic_map import SemanticMap
@@ -214,13 +209,15 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
     def _subscribe_to_stack(self) -> MatchedSubscription | None:
         value = self.settings
         if bool(value.map_topic) == (value.map_file is not None):
-            raise ConfigError('node mapper: set one of the parameters "map_topic" and "map_file"')
+            raise errors.ConfigError(
+                'node mapper: set one of the parameters "map_topic" and "map_file"'
+            )
         if value.map_file is not None:
             return None
         kind = interface_class(value.map_type)
         if kind is None:
             remedy = 'build or source the package that holds them'
-            raise MissingDependencyError(f'no messages of type {value.map_type}; {remedy}')
+            raise errors.MissingDependencyError(f'no messages of type {value.map_type}; {remedy}')
         return MatchedSubscription(self, kind, value.map_type, value.map_topic, self._on_map)
 
     def _on_run_info(self, message: RunInfo) -> None:
@@ -258,7 +255,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
             return response
         try:
             self._end()
-        except OsmabenchError as error:
+        except errors.OsmabenchError as error:
             # The caller gets the reason too; if raised, the process would end without a response.
             response.error_code, response.error_msg = response.ERROR_FAILED, str(error)
             self.fail(error)
@@ -298,7 +295,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
             matched = self._subscription is not None and self._subscription.matched
             why = 'it is published, but no message came' if matched else 'no node publishes it'
             silent = f'no map on topic "{self.settings.map_topic}": {why}'
-            raise ParticipantError(f'{silent}. Look at the log of the stack')
+            raise errors.ParticipantError(f'{silent}. Look at the log of the stack')
 
     def _complete_map(self, now_s: float) -> bool:
         """Ask the stack to complete its map once it has processed all frames."""

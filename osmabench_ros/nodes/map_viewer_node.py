@@ -1,7 +1,7 @@
 """Publishes maps in colour for RViz and Foxglove: classes, errors, scene graph, path, images."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from visualization_msgs.msg import MarkerArray
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.images import classes_of
 from osmabench_ros.errors import ContractError, MapError
-from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.announced_map import MapAssembler, announced_map
 from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
@@ -67,12 +66,6 @@ class PathTrace:
         """Return the path in the frame of its poses, with the stamp of the newest."""
         header = self._poses[-1].header if self._poses else Header()
         return PathMessage(header=header, poses=list(self._poses))
-
-
-def path_message(poses: Iterable[Pose], header: Header) -> PathMessage:
-    """Return the path of a trajectory, all with one header."""
-    stamped = [PoseStamped(header=header, pose=pose_message(pose)) for pose in poses]
-    return PathMessage(header=header, poses=stamped)
 
 
 def _place(message: PoseStamped) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -127,8 +120,9 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
             header = Header(frame_id=self._truth.graph.frame_id)
             surface = graph_errors.draw_truth_layers(self._truth).clouds['surface']
             self._publish_cloud(topics.VIEW_GROUND_TRUTH, surface, header)
-            path = path_message(self._truth.camera_poses, header)
-            self._views[topics.VIEW_PATH].publish(path)
+            poses = map(pose_message, self._truth.camera_poses)
+            stamped = [PoseStamped(header=header, pose=pose) for pose in poses]
+            self._views[topics.VIEW_PATH].publish(PathMessage(header=header, poses=stamped))
         folder = self.settings.map_directory
         if folder:
             self._show(read_map(Path(folder)))
