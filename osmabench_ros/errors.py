@@ -2,6 +2,7 @@
 
 import difflib
 import re
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +41,11 @@ class OsmabenchError(Exception):
 
 class OsmabenchWarning(UserWarning):
     """The work goes on, but a result may mislead; names the cause and the remedy."""
+
+
+def warn(text: str) -> None:
+    """Warn that a result may mislead."""
+    warnings.warn(text, OsmabenchWarning, stacklevel=3)
 
 
 class ConfigError(OsmabenchError):

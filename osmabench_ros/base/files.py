@@ -19,14 +19,13 @@ import os
 import re
 import secrets
 import shutil
-import warnings
 from collections.abc import Iterator
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.errors import OsmabenchWarning, RunError, describe_error
+from osmabench_ros.errors import RunError, describe_error, warn
 
 MARKER = '.osmabench-results'
 PREVIOUS = 'previous'
@@ -143,9 +142,7 @@ def move_aside(folder: Path) -> None:
         # Files come last, so that a move that was cut off leaves the manifest where it was.
         for name in sorted(names, key=lambda name: ((folder / name).is_file(), name)):
             (folder / name).rename(target / name)
-    warnings.warn(
-        f'earlier results of {folder} were moved to {target}', OsmabenchWarning, stacklevel=2
-    )
+    warn(f'earlier results of {folder} were moved to {target}')
 
 
 def discard(path: Path) -> None:

@@ -136,17 +136,6 @@ def number(data: Mapping[str, Any], key: str, default: float, where: str) -> flo
     return float(vector({key: [data.get(key, default)]}, key, [default], where)[0])
 
 
-def read_rotation(
-    data: Mapping[str, Any], key: str, where: str
-) -> tuple[float, float, float, float]:
-    """Return a unit quaternion (x, y, z, w) from one stored as (w, x, y, z)."""
-    w, x, y, z = vector(data, key, (1.0, 0.0, 0.0, 0.0), where)
-    norm = float(np.sqrt(w * w + x * x + y * y + z * z))
-    if norm < 1e-6:
-        raise SceneError(f'{where}: "{key}" is a quaternion of length 0')
-    return (float(x / norm), float(y / norm), float(z / norm), float(w / norm))
-
-
 def numbers(
     element: ElementTree.Element | None, count: int, default: tuple[float, ...], where: str
 ) -> NDArray[np.float64]:

@@ -33,7 +33,9 @@ Surfaces = Mapping[int, tuple[NDArray[np.float32], NDArray[np.float32]]]
 def sample_object_surfaces(scene: Scene) -> Surfaces:
     """Draw the points on all objects that relations are derived from."""
     return {
-        item.instance_id: sample_object(item, _compute_density(scene, item), _make_rng(item))
+        item.instance_id: sample_object(
+            item, _compute_density(scene, item), np.random.default_rng([0, item.instance_id])
+        )
         for item in scene.objects
     }
 
@@ -131,14 +133,9 @@ def _compute_density(scene: Scene, item: SceneObject) -> float:
     return STRUCTURE_POINTS_PER_M2 if is_structure(scene, item) else THING_POINTS_PER_M2
 
 
-def _make_rng(item: SceneObject) -> np.random.Generator:
-    return np.random.default_rng([0, item.instance_id])
-
-
 def _make_oriented_box(item: SceneObject) -> OrientedBox:
     """Return the box along the axes of the object's own frame."""
-    low = np.min([mesh.vertices.min(axis=0) for mesh in item.meshes], axis=0).astype(float)
-    high = np.max([mesh.vertices.max(axis=0) for mesh in item.meshes], axis=0).astype(float)
+    low, high = _find_local_bounds(item)
     center = item.pose.transform((low + high) / 2)
     return OrientedBox(Pose(item.pose.rotation, center), high - low)
 
@@ -166,7 +163,12 @@ def assign_rooms_to_lights(lights: Sequence[Light], rooms: Sequence[Room]) -> tu
 
 def measure_sizes(item: SceneObject) -> dict[str, AttributeValue]:
     """Return the extents of an object in its own frame as attributes, metres."""
-    low = [float(min(mesh.vertices[:, axis].min() for mesh in item.meshes)) for axis in range(3)]
-    high = [float(max(mesh.vertices[:, axis].max() for mesh in item.meshes)) for axis in range(3)]
+    low, high = _find_local_bounds(item)
     names = ('width_m', 'depth_m', 'height_m')
-    return {name: round(b - a, 3) for name, a, b in zip(names, low, high, strict=True)}
+    return {name: round(size, 3) for name, size in zip(names, (high - low).tolist(), strict=True)}
+
+
+def _find_local_bounds(item: SceneObject) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    low = np.min([mesh.vertices.min(axis=0) for mesh in item.meshes], axis=0)
+    high = np.max([mesh.vertices.max(axis=0) for mesh in item.meshes], axis=0)
+    return low.astype(float), high.astype(float)

@@ -1,6 +1,5 @@
 """Finds the right loader for a scene, and warns of one that is on its side or has another unit."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.configuration import config_path, described_names
 from osmabench_ros.base.reading import naming_errors
-from osmabench_ros.errors import OsmabenchWarning, SceneError, suggestion
+from osmabench_ros.errors import SceneError, suggestion, warn
 from osmabench_ros.scenes.changes import Change, apply_changes
 from osmabench_ros.scenes.scene import Scene, SceneObject
 from osmabench_ros.scenes.specification import read_specification
@@ -50,7 +49,7 @@ def describe_implausible_parts(scene: Scene) -> tuple[str, ...]:
 def warn_of_implausible_parts(scene: Scene) -> None:
     """Warn of everything that `describe_implausible_parts` finds."""
     for text in describe_implausible_parts(scene):
-        warnings.warn(text, OsmabenchWarning, stacklevel=3)
+        warn(text)
 
 
 def _describe_parts(scene: Scene) -> Iterator[str]:

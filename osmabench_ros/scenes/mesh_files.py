@@ -3,7 +3,6 @@
 import base64
 import io
 import json
-import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -165,13 +164,13 @@ def check_gltf(path: Path, data: bytes, files: MeshFiles) -> None:
     for image in images:
         check_image(path, *image)
     if any(content.startswith(COMPRESSED_MAGIC) for _, content, _ in images):
-        _warn(
+        errors.warn(
             f'{path}: textures in Basis or KTX 2 format are not decoded; they are grey in the '
             'simulator "opengl". Use a file with PNG or JPEG, or the simulator "habitat"'
         )
     if skinned:
         more = f' (and {len(skinned) - 1} more)' if len(skinned) > 1 else ''
-        _warn(
+        errors.warn(
             f'{path}: node "{skinned[0]}"{more} has a skin, which is not read; it stands in its '
             'bind pose. Apply the pose to the mesh before the export'
         )
@@ -205,16 +204,16 @@ def _check_textures_of_materials(header: Mapping[str, Any]) -> None:
     textures, images = header.get('textures', ()), header.get('images', ())
     for number, texture in enumerate(textures):
         for item in (texture, *texture.get('extensions', {}).values()):
-            if 'source' in item and item['source'] not in range(len(images)):
-                raise ValueError(
-                    f'texture {number} names image {item["source"]} of {len(images)} (from 0 on)'
-                )
+            if 'source' in item:
+                _check_index(f'texture {number}', 'image', item['source'], len(images))
     for number, material in enumerate(header.get('materials', ())):
         for index in _find_texture_indices(material):
-            if index not in range(len(textures)):
-                raise ValueError(
-                    f'material {number} names texture {index} of {len(textures)} (from 0 on)'
-                )
+            _check_index(f'material {number}', 'texture', index, len(textures))
+
+
+def _check_index(owner: str, kind: str, index: Any, count: int) -> None:
+    if index not in range(count):
+        raise ValueError(f'{owner} names {kind} {index} of {count} (from 0 on)')
 
 
 def _find_texture_indices(material: Mapping[str, Any]) -> Iterator[Any]:
@@ -246,7 +245,3 @@ def _read_images(
             start, length = view.get('byteOffset', 0), view['byteLength']
             data = (binary if source is None else content(source))[start : start + length]
         yield name, data, str(image.get('mimeType', ''))
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, errors.OsmabenchWarning, stacklevel=2)

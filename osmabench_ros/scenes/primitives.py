@@ -1,5 +1,7 @@
 """Simple shapes as scene meshes, about the origin, z up."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -34,6 +36,19 @@ def capsule(radius_m: float, length_m: float) -> Mesh:
     low = [(float(r), float(z - half - radius_m)) for r, z in zip(reach, rise, strict=True)]
     high = [(r, -z) for r, z in reversed(low)]
     return make_mesh(solids.lathe([*low, *high], SEGMENTS))
+
+
+def make_shape(kind: str, read: Callable[[str, tuple[float, ...]], ArrayLike]) -> Mesh | None:
+    """Return a box, sphere, cylinder or capsule; `read` gives lengths by name, with defaults."""
+    if kind == 'box':
+        return box(read('size', (1.0, 1.0, 1.0)))
+    if kind == 'sphere':
+        return sphere(float(np.ravel(read('radius', (1.0,)))[0]))
+    makers = {'cylinder': cylinder, 'capsule': capsule}
+    if kind not in makers:
+        return None
+    lengths = (read('radius', (0.5,)), read('length', (1.0,)))
+    return makers[kind](*(float(np.ravel(length)[0]) for length in lengths))
 
 
 def plane(size: ArrayLike, normal: ArrayLike = (0.0, 0.0, 1.0)) -> Mesh:

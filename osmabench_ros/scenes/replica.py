@@ -82,10 +82,8 @@ def load_replica_scene(folder: Path) -> Scene:
     for owner in np.unique(owners).tolist():
         chosen = owners == owner
         part, painted = select_faces(whole, chosen), colors[faces[chosen]].mean(axis=1)
-        origin = np.array(
-            [*(part.vertices.min(axis=0) + part.vertices.max(axis=0))[:2] / 2,
-             part.vertices[:, 2].min()], np.float64,
-        )  # fmt: skip
+        low, high = part.vertices.min(axis=0), part.vertices.max(axis=0)
+        origin = np.array([*(low + high)[:2] / 2, low[2]], np.float64)
         local = replace(part, vertices=(part.vertices - origin).astype(np.float32))
         class_id = class_of.get(owner, UNLABELLED)
         name = 'unlabelled' if class_id == UNLABELLED else labels.name_of(class_id)

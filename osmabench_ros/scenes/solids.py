@@ -35,27 +35,16 @@ class Solid:
         return Solid(vertices + np.asarray(offset, float), self.faces, normals, self.uv_m)
 
 
-def _make_unit_box() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    corners: list[NDArray[np.float64]] = []
-    normals, faces = [], []
-    for axis in range(3):
-        first, second = (axis + 1) % 3, (axis + 2) % 3
-        for sign in (-1.0, 1.0):
-            normal = np.zeros(3)
-            normal[axis] = sign
-            start = len(corners)
-            for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1)):
-                corner = normal / 2
-                corner[first], corner[second] = a / 2, b / 2
-                corners.append(corner)
-                normals.append(normal)
-            quad = [(0, 1, 2), (0, 2, 3)] if sign > 0 else [(0, 2, 1), (0, 3, 2)]
-            faces += [[start + i for i in triangle] for triangle in quad]
-    return np.array(corners), np.array(normals), np.array(faces)
-
-
-_CORNERS, _NORMALS, _FACES = _make_unit_box()
+_QUAD = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) / 2
+_SIDES = [(axis, sign) for axis in range(3) for sign in (-1.0, 1.0)]
+_CORNERS = np.concatenate(
+    [np.roll(np.insert(_QUAD, 0, sign / 2, axis=1), axis, axis=1) for axis, sign in _SIDES]
+)
+_NORMALS = np.repeat([np.roll([sign, 0.0, 0.0], axis) for axis, sign in _SIDES], 4, axis=0)
+_TRIANGLES = {1.0: [(0, 1, 2), (0, 2, 3)], -1.0: [(0, 2, 1), (0, 3, 2)]}
+_FACES = np.concatenate([4 * i + np.array(_TRIANGLES[sign]) for i, (_, sign) in enumerate(_SIDES)])
 _UV_AXES = np.repeat([[1, 2], [0, 2], [0, 1]], 8, axis=0)
+"""Of the unit box: corners, their normals, triangles, and the axes that texture runs along."""
 
 
 def box(size: ArrayLike, fitted: bool = False) -> Solid:
@@ -171,21 +160,16 @@ def ribbon(path: ArrayLike, height: float, thickness: float) -> Solid:
     side /= np.linalg.norm(side, axis=1, keepdims=True)
     right, left = line + side * thickness / 2, line - side * thickness / 2
     outline = np.concatenate([right, left[::-1], right[:1]])
-    walls = _set_upright(outline, height)
     n = len(line)
     low = np.concatenate([right, left])
     quad = np.arange(n - 1)
-    up = np.concatenate(
-        [
-            np.column_stack([quad, quad + 1, quad + n + 1]),
-            np.column_stack([quad, quad + n + 1, quad + n]),
-        ]
-    )
+    halves = ((quad, quad + 1, quad + n + 1), (quad, quad + n + 1, quad + n))
+    up = np.concatenate([np.column_stack(half) for half in halves])
     caps = []
     for z, faces, normal in ((height, up, 1.0), (0.0, up[:, ::-1], -1.0)):
         vertices = np.column_stack([low, np.full(2 * n, z)])
         caps.append(Solid(vertices, faces, np.tile([0, 0, normal], (2 * n, 1)), low))
-    return join_solids([walls, *caps])
+    return join_solids([_set_upright(outline, height), *caps])
 
 
 def _set_upright(outline: NDArray[np.float64], height: float) -> Solid:
@@ -196,25 +180,16 @@ def _set_upright(outline: NDArray[np.float64], height: float) -> Solid:
     length = np.linalg.norm(delta, axis=1)
     normal = np.column_stack([delta[:, 1], -delta[:, 0], np.zeros(len(delta))]) / length[:, None]
     along = np.concatenate([[0.0], np.cumsum(length)])
-    zero = np.zeros(len(first))
-    top = zero + height
-    corners = [
-        np.column_stack([first, zero]),
-        np.column_stack([second, zero]),
-        np.column_stack([second, top]),
-        np.column_stack([first, top]),
-    ]
-    uv = [
-        np.column_stack(item)
-        for item in ((along[:-1], zero), (along[1:], zero), (along[1:], top), (along[:-1], top))
-    ]
+    # Each wall from its lower left corner around.
+    corners = np.stack([first, second, second, first], axis=1)
+    reach = np.stack([along[:-1], along[1:], along[1:], along[:-1]], axis=1)
+    rise = np.tile([0.0, 0.0, height, height], (len(first), 1))
     start = 4 * np.arange(len(first))[:, None, None]
-    faces = (start + np.array([[0, 1, 2], [0, 2, 3]])).reshape(-1, 3)
     return Solid(
-        np.stack(corners, axis=1).reshape(-1, 3),
-        faces,
+        np.dstack([corners, rise]).reshape(-1, 3),
+        (start + np.array([[0, 1, 2], [0, 2, 3]])).reshape(-1, 3),
         np.repeat(normal, 4, axis=0),
-        np.stack(uv, axis=1).reshape(-1, 2),
+        np.dstack([reach, rise]).reshape(-1, 2),
     )
 
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.color import decoded
 from osmabench_ros.base.files import Existing, atomic_directory
-from osmabench_ros.errors import OsmabenchWarning, SceneError
+from osmabench_ros.errors import SceneError, warn
 from osmabench_ros.geometry.axes import (
     OPENGL_FROM_OPTICAL,
     turn_pose_to_habitat,
@@ -197,17 +196,13 @@ def _warn_of_unsaid(scene: Scene) -> None:
     moved = zip(scene.lights, assign_rooms_to_lights(scene.lights, scene.rooms), strict=True)
     strays = [light.name for light, there in moved if light.room_id != there.room_id]
     if strays:
-        _warn(f'{where}: lights {", ".join(strays)} will belong to the rooms that they hang in')
+        warn(f'{where}: lights {", ".join(strays)} will belong to the rooms that they hang in')
     unnamed = [item.name for item in scene.label_set.classes if is_unnamed(item.name)]
     if unnamed:
-        _warn(f'{where}: class "{unnamed[0]}" means no class in Habitat, and will be none')
+        warn(f'{where}: class "{unnamed[0]}" means no class in Habitat, and will be none')
     respelt = [room.name for room in scene.rooms if normalised_name(room.name) != room.name]
     if respelt:
-        _warn(f'{where}: names of rooms will be in lower case without underscores: {respelt[0]}')
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, OsmabenchWarning, stacklevel=4)
+        warn(f'{where}: names of rooms will be in lower case without underscores: {respelt[0]}')
 
 
 def _make_file_name(name: str) -> str:

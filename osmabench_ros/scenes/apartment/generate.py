@@ -110,7 +110,7 @@ def generate_apartment(seed: int) -> Apartment:
     for attempt in range(ATTEMPTS):
         rng = np.random.default_rng([seed, attempt])
         plan, style = draw_plan(rng), Style(rng)
-        spaces = [RoomSpace(room, plan.height_m, rng) for room in plan.rooms]
+        spaces = [RoomSpace(room, plan.height_m) for room in plan.rooms]
         placed = build_passages(plan, spaces, style)
         try:
             for room, space in zip(plan.rooms, spaces, strict=True):

@@ -45,12 +45,11 @@ def compute_footprint_box(piece: Piece, pose: Pose) -> AxisAlignedBox:
 
 
 class RoomSpace:
-    """The free space of one room, positions in which are drawn from `rng`."""
+    """The free space of one room."""
 
-    def __init__(self, plan: RoomPlan, height_m: float, rng: np.random.Generator) -> None:
+    def __init__(self, plan: RoomPlan, height_m: float) -> None:
         self.plan = plan
         self.height_m = height_m
-        self._rng = rng
         self._taken: list[AxisAlignedBox] = []
         self._clear: list[AxisAlignedBox] = []
         self._doors: list[NDArray[np.float64]] = []
@@ -65,7 +64,7 @@ class RoomSpace:
 
     def copy(self) -> RoomSpace:
         """Return a space with the same boxes taken, to try out a way of furnishing."""
-        twin = RoomSpace(self.plan, self.height_m, self._rng)
+        twin = RoomSpace(self.plan, self.height_m)
         twin._taken = list(self._taken)
         twin._clear = list(self._clear)
         return twin
@@ -113,114 +112,6 @@ class RoomSpace:
             return False
         return bool((regions == at_doors.pop()).sum() >= CONNECTED_SHARE * free.sum())
 
-    def against_wall(
-        self, piece: Piece, front_m: float = 0.55, corner: bool = False, reserve: bool = True
-    ) -> Pose | None:
-        """Find a pose with the back (+y) at a wall, `front_m` of free floor before it, or None."""
-        for side, u in self._draw_wall_positions(piece.size[0], corner):
-            pose = compute_wall_pose(side, u, piece, GAP_M)
-            if not self._wall_is_free(side, u, piece, 0.0):
-                continue
-            box, clear = (
-                compute_footprint_box(piece, pose),
-                compute_front_zone(piece, pose, front_m),
-            )
-            if self.is_free(box, clear) and self.stays_walkable(box):
-                self.take(box, clear if reserve else None)
-                return pose
-        return None
-
-    def free_standing(
-        self, piece: Piece, margin_m: tuple[float, float] = (0.5, 0.5)
-    ) -> Pose | None:
-        """Find a pose away from the walls with free floor of `margin_m` along its x and y."""
-        for _ in range(TRIES):
-            yaw = float(self._rng.integers(4)) * np.pi / 2
-            box = compute_footprint_box(piece, Pose.from_yaw(yaw))
-            margin = np.array(margin_m if yaw % np.pi < 0.1 else margin_m[::-1])
-            half = box.size[:2] / 2 + margin
-            low, high = self.plan.inner_low + half, self.plan.inner_high - half
-            if (low > high).any():
-                continue
-            pose = Pose.from_yaw(yaw, (*self._rng.uniform(low, high), 0.0))
-            box = compute_footprint_box(piece, pose)
-            spread = np.array([*margin, 0.0])
-            around = AxisAlignedBox(box.minimum - spread, box.maximum + spread)
-            if self.is_free(box, around) and self.stays_walkable(box):
-                self.take(box)
-                return pose
-        return None
-
-    def on_wall(self, piece: Piece, bottom_m: float, above: Pose | None = None) -> Pose | None:
-        """Find a pose hanging on a wall; `above` is a piece on the floor to hang over."""
-        if above is None:
-            spots = self._draw_wall_positions(piece.size[0] + 0.1, corner=False)
-        else:
-            side = min(self.plan.sides, key=lambda item: abs(_turn(item.yaw_rad, above.yaw_rad)))
-            spots = [(side, side.find_position(above.translation[:2]))]
-        for side, u in spots:
-            pose = compute_wall_pose(side, u, piece, 0.002, bottom_m)
-            box = compute_footprint_box(piece, pose)
-            free = self.is_free(box, gap_m=HANGING_GAP_M)
-            if free and self._wall_is_free(side, u, piece, bottom_m):
-                self.take(box)
-                return pose
-        return None
-
-    def at(self, piece: Piece, pose: Pose) -> bool:
-        """Take a given pose if it is free."""
-        box = compute_footprint_box(piece, pose)
-        if not (self.is_free(box) and self.stays_walkable(box)):
-            return False
-        self.take(box)
-        return True
-
-    def row(self, pieces: Sequence[Piece], front_m: float = 0.8) -> list[Pose] | None:
-        """Find poses for pieces side by side at one wall, left to right as listed."""
-        widths = [piece.size[0] + GAP_M + 0.002 for piece in pieces]
-        total = sum(widths)
-        for side, middle in self._draw_wall_positions(total, corner=True):
-            # A piece at a wall looks into the room, so its left is towards larger u.
-            starts = middle + total / 2 - np.cumsum([0.0, *widths[:-1]])
-            spots = [float(start) - width / 2 for start, width in zip(starts, widths, strict=True)]
-            poses = [
-                compute_wall_pose(side, u, piece, GAP_M)
-                for u, piece in zip(spots, pieces, strict=True)
-            ]
-            boxes = [compute_footprint_box(*pair) for pair in zip(pieces, poses, strict=True)]
-            zones = [
-                compute_front_zone(*pair, front_m) for pair in zip(pieces, poses, strict=True)
-            ]
-            free = all(
-                self._wall_is_free(side, u, piece, 0.0) and self.is_free(box, zone)
-                for u, piece, box, zone in zip(spots, pieces, boxes, zones, strict=True)
-            )
-            if free and self.stays_walkable(AxisAlignedBox.holding(boxes)):
-                for box, zone in zip(boxes, zones, strict=True):
-                    self.take(box, zone)
-                return poses
-        return None
-
-    def _draw_wall_positions(self, width_m: float, corner: bool) -> list[tuple[RoomSide, float]]:
-        fitting = [side for side in self.plan.sides if side.length_m >= width_m + 2 * GAP_M]
-        spots: list[tuple[RoomSide, float]] = []
-        if not fitting:
-            return spots
-        half = width_m / 2 + GAP_M
-        if corner:
-            ends = [(side, u) for side in fitting for u in (half, side.length_m - half)]
-            spots += [ends[i] for i in self._rng.permutation(len(ends))]
-        for _ in range(TRIES):
-            side = fitting[int(self._rng.integers(len(fitting)))]
-            spots.append((side, float(self._rng.uniform(half, side.length_m - half))))
-        return spots
-
-    @staticmethod
-    def _wall_is_free(side: RoomSide, u: float, piece: Piece, bottom_m: float) -> bool:
-        low, high = u - piece.size[0] / 2 - 0.04, u + piece.size[0] / 2 + 0.04
-        top = bottom_m + piece.size[2]
-        return not any(item.meets(low, high, bottom_m, top) for item in side.openings)
-
 
 def compute_wall_pose(
     side: RoomSide, u_m: float, piece: Piece, gap_m: float, z_m: float = 0.0
@@ -237,6 +128,12 @@ def compute_front_zone(piece: Piece, pose: Pose, depth_m: float) -> AxisAlignedB
     half, front = piece.size[0] / 2, -piece.size[1] / 2
     corners = pose.transform(np.array([[-half, front, 0.0], [half, front - depth_m, 0.0]]))
     return _make_zone(list(corners[:, :2]), 0.02, WALK_HEIGHT_M)
+
+
+def _is_wall_free(side: RoomSide, u: float, piece: Piece, bottom_m: float) -> bool:
+    low, high = u - piece.size[0] / 2 - 0.04, u + piece.size[0] / 2 + 0.04
+    top = bottom_m + piece.size[2]
+    return not any(item.meets(low, high, bottom_m, top) for item in side.openings)
 
 
 def _make_zone(
@@ -268,6 +165,8 @@ BESIDE_M = 0.05
 """Distance between neighbouring pieces."""
 
 SPOT_TRIES = 25
+ROW_FRONT_M = 0.8
+"""Free floor in front of pieces that stand side by side."""
 
 
 class NoSpaceError(Exception):
@@ -315,12 +214,10 @@ class Furnisher:
     def _keep(
         self,
         piece: Piece,
-        pose: Pose | None,
+        pose: Pose,
         relation: RelationType = RelationType.ON,
         carrier: PlacedPiece | None = None,
-    ) -> PlacedPiece | None:
-        if pose is None:
-            return None
+    ) -> PlacedPiece:
         item = PlacedPiece(piece, pose, self.space.plan.id, relation, carrier)
         self.placed.append(item)
         return item
@@ -328,9 +225,17 @@ class Furnisher:
     def wall(
         self, piece: Piece, front_m: float = 0.55, corner: bool = False, reserve: bool = True
     ) -> PlacedPiece | None:
-        """Stand a piece with its back at a wall, if there is room."""
-        pose = self.space.against_wall(piece, front_m, corner, reserve)
-        return self._keep(piece, pose)
+        """Stand a piece with its back at a wall, `front_m` of free floor before it, if it fits."""
+        for side, u in self._draw_wall_positions(piece.size[0], corner):
+            if not _is_wall_free(side, u, piece, 0.0):
+                continue
+            pose = compute_wall_pose(side, u, piece, GAP_M)
+            box = compute_footprint_box(piece, pose)
+            clear = compute_front_zone(piece, pose, front_m)
+            if self.space.is_free(box, clear) and self.space.stays_walkable(box):
+                self.space.take(box, clear if reserve else None)
+                return self._keep(piece, pose)
+        return None
 
     def must(self, placed: PlacedPiece | None) -> PlacedPiece:
         """Return the placed piece; NoSpaceError if it found no place."""
@@ -339,12 +244,32 @@ class Furnisher:
         return placed
 
     def free(self, piece: Piece, margin_m: tuple[float, float]) -> PlacedPiece | None:
-        """Stand a piece in the room, away from the walls."""
-        return self._keep(piece, self.space.free_standing(piece, margin_m))
+        """Stand a piece away from the walls with free floor of `margin_m` along its x and y."""
+        rng, space = self.style.rng, self.space
+        for _ in range(TRIES):
+            yaw = float(rng.integers(4)) * np.pi / 2
+            box = compute_footprint_box(piece, Pose.from_yaw(yaw))
+            margin = np.array(margin_m if yaw % np.pi < 0.1 else margin_m[::-1])
+            half = box.size[:2] / 2 + margin
+            low, high = space.plan.inner_low + half, space.plan.inner_high - half
+            if (low > high).any():
+                continue
+            pose = Pose.from_yaw(yaw, (*rng.uniform(low, high), 0.0))
+            box = compute_footprint_box(piece, pose)
+            spread = np.array([*margin, 0.0])
+            around = AxisAlignedBox(box.minimum - spread, box.maximum + spread)
+            if space.is_free(box, around) and space.stays_walkable(box):
+                space.take(box)
+                return self._keep(piece, pose)
+        return None
 
     def at(self, piece: Piece, pose: Pose) -> PlacedPiece | None:
         """Stand a piece at a pose if that is free."""
-        return self._keep(piece, pose) if self.space.at(piece, pose) else None
+        box = compute_footprint_box(piece, pose)
+        if not (self.space.is_free(box) and self.space.stays_walkable(box)):
+            return None
+        self.space.take(box)
+        return self._keep(piece, pose)
 
     def before(
         self, other: PlacedPiece, piece: Piece, gap_m: float, turn_rad: float
@@ -360,26 +285,70 @@ class Furnisher:
         y = (other.piece.size[1] - piece.size[1]) / 2
         return self.at(piece, other.pose @ Pose.from_yaw(0.0, (x, y, 0.0)))
 
-    def row(self, pieces: Sequence[Piece], front_m: float = 0.8) -> list[PlacedPiece] | None:
-        """Stand pieces side by side at one wall."""
-        poses = self.space.row(pieces, front_m)
-        if poses is None:
-            return None
-        kept = [self._keep(piece, pose) for piece, pose in zip(pieces, poses, strict=True)]
-        return [item for item in kept if item is not None]
+    def row(self, pieces: Sequence[Piece]) -> list[PlacedPiece] | None:
+        """Stand pieces side by side at one wall, left to right as listed."""
+        widths = [piece.size[0] + GAP_M + 0.002 for piece in pieces]
+        total = sum(widths)
+        for side, middle in self._draw_wall_positions(total, corner=True):
+            # A piece at a wall looks into the room, so its left is towards larger u.
+            starts = middle + total / 2 - np.cumsum([0.0, *widths[:-1]])
+            found = []
+            for start, width, piece in zip(starts, widths, pieces, strict=True):
+                u = float(start) - width / 2
+                pose = compute_wall_pose(side, u, piece, GAP_M)
+                box = compute_footprint_box(piece, pose)
+                zone = compute_front_zone(piece, pose, ROW_FRONT_M)
+                if not (_is_wall_free(side, u, piece, 0.0) and self.space.is_free(box, zone)):
+                    break
+                found.append((piece, pose, box, zone))
+            whole = len(found) == len(pieces)
+            if whole and self.space.stays_walkable(
+                AxisAlignedBox.holding(b for _, _, b, _ in found)
+            ):
+                for _, _, box, zone in found:
+                    self.space.take(box, zone)
+                return [self._keep(piece, pose) for piece, pose, _, _ in found]
+        return None
 
     def hang(
         self, piece: Piece, bottom_m: float, above: PlacedPiece | None = None
     ) -> PlacedPiece | None:
-        """Hang a piece on a wall, over another one if named."""
-        pose = self.space.on_wall(piece, bottom_m, None if above is None else above.pose)
-        return self._keep(piece, pose, RelationType.ATTACHED_TO)
+        """Hang a piece on a wall, over another one on the floor if named."""
+        if above is None:
+            spots = self._draw_wall_positions(piece.size[0] + 0.1, corner=False)
+        else:
+            yaw = above.pose.yaw_rad
+            side = min(self.space.plan.sides, key=lambda item: abs(_turn(item.yaw_rad, yaw)))
+            spots = [(side, side.find_position(above.pose.translation[:2]))]
+        for side, u in spots:
+            pose = compute_wall_pose(side, u, piece, 0.002, bottom_m)
+            box = compute_footprint_box(piece, pose)
+            free = self.space.is_free(box, gap_m=HANGING_GAP_M)
+            if free and _is_wall_free(side, u, piece, bottom_m):
+                self.space.take(box)
+                return self._keep(piece, pose, RelationType.ATTACHED_TO)
+        return None
+
+    def _draw_wall_positions(self, width_m: float, corner: bool) -> list[tuple[RoomSide, float]]:
+        rng, sides = self.style.rng, self.space.plan.sides
+        fitting = [side for side in sides if side.length_m >= width_m + 2 * GAP_M]
+        spots: list[tuple[RoomSide, float]] = []
+        if not fitting:
+            return spots
+        half = width_m / 2 + GAP_M
+        if corner:
+            ends = [(side, u) for side in fitting for u in (half, side.length_m - half)]
+            spots += [ends[i] for i in rng.permutation(len(ends))]
+        for _ in range(TRIES):
+            side = fitting[int(rng.integers(len(fitting)))]
+            spots.append((side, float(rng.uniform(half, side.length_m - half))))
+        return spots
 
     def ceiling(self, piece: Piece, x: float, y: float) -> PlacedPiece:
         """Hang a piece from the ceiling."""
         pose = Pose.from_yaw(0.0, (x, y, self.space.height_m - piece.size[2]))
         self.space.take(compute_footprint_box(piece, pose))
-        return self.must(self._keep(piece, pose, RelationType.ATTACHED_TO))
+        return self._keep(piece, pose, RelationType.ATTACHED_TO)
 
     def put(
         self, carrier: PlacedPiece | None, piece: Piece, place: int = 0, facing: bool = True
@@ -408,7 +377,7 @@ class Furnisher:
         spot = _Spot(*support.center, 0.0, piece.size[0] / 2, piece.size[1] / 2)
         self._used.setdefault((id(carrier), 0), []).append(spot)
         pose = carrier.pose @ Pose.from_yaw(0.0, support.center)
-        return self.must(self._keep(piece, pose, support.relation, carrier))
+        return self._keep(piece, pose, support.relation, carrier)
 
     def _draw_spot(self, piece: Piece, support: Support, facing: bool) -> _Spot | None:
         """Draw a place on a support, None if the piece is too large for it that way round."""

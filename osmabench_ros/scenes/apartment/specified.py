@@ -104,7 +104,7 @@ def _try_to_build(
     labels = [normalised_name(room.label) for room in specification.rooms]
     widths = [growth * _estimate_width_m(room) for room in specification.rooms]
     plan, style = draw_row(labels, widths, growth * 4.2, rng), Style(rng)
-    spaces = [RoomSpace(room, plan.height_m, rng) for room in plan.rooms]
+    spaces = [RoomSpace(room, plan.height_m) for room in plan.rooms]
     placed = build_passages(plan, spaces, style)
     for room, space, wanted in zip(plan.rooms, spaces, specification.rooms, strict=True):
         placed += build_room_shell(room, plan.height_m, style)

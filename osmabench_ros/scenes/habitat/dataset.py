@@ -73,15 +73,16 @@ class HabitatDataset:
 
     def template_name(self, section: str, name: str) -> str:
         """Return the template of a name, else the only path with it; may raise SceneError."""
-        choices = {
-            **self._find_files(section),
-            **dict.fromkeys(self._read_templates(section), self.path),
-        }
+        choices = self._list_choices(section)
         key = _match(name, choices)
         if key is None:
             problem = f'{self.path}: "{section}" has no template "{name}"'
             raise SceneError(f'{problem}. {suggestion(_get_last_part(name), choices)}')
         return key
+
+    def _list_choices(self, section: str) -> dict[str, Path]:
+        configured = dict.fromkeys(self._read_templates(section), self.path)
+        return {**self._find_files(section), **configured}
 
     def file(self, base: Path, name: str, where: str) -> Path:
         """Return the path of a file relative to `base`; SceneError if none is in the data set."""
@@ -100,8 +101,7 @@ class HabitatDataset:
     def light_setup(self, name: str) -> Described | None:
         """Return a light setup, of '' the only one that there is; None if it means no light."""
         configured = self._read_templates('light_setups')
-        files = self._find_files('light_setups')
-        known = {**files, **dict.fromkeys(configured, self.path)}
+        known = self._list_choices('light_setups')
         key = _get_last_part(name)
         if not key and len(known) == 1:
             key = next(iter(known))
@@ -110,10 +110,8 @@ class HabitatDataset:
         choose(key, known, SceneError, f'{self.path} has no light setup "{name}"')
         if key in configured:
             return configured[key][0], self.path
-        return {
-            **self._get_defaults('light_setups'),
-            **asset_files.read_object(files[key]),
-        }, files[key]
+        defaults = self._get_defaults('light_setups')
+        return {**defaults, **asset_files.read_object(known[key])}, known[key]
 
     def semantic_descriptor(self, name: str | None) -> Path | None:
         """Return the descriptor of a name, the only one there is for '', and None for None."""
@@ -197,12 +195,9 @@ class HabitatDataset:
         for pattern in [patterns] if isinstance(patterns, str) else patterns:
             if '..' in Path(pattern).parts:
                 raise SceneError(f'{self.path}: path "{pattern}" leaves the data set')
-            try:
+            what = f'{self.path}: path "{pattern}" is not a pattern'
+            with errors_as(SceneError, what, NotImplementedError, ValueError):
                 matches = sorted(root.glob(pattern.rstrip('/'))) if pattern else []
-            except (NotImplementedError, ValueError) as error:
-                raise SceneError(
-                    f'{self.path}: path "{pattern}" is not a pattern: {error}'
-                ) from error
             for path in matches:
                 found += sorted(path.iterdir()) if path.is_dir() else [path]
         wanted = [path for path in found if path.name.endswith(suffix) and path.is_file()]
@@ -317,7 +312,11 @@ def read_scale(entry: Mapping[str, Any], where: str) -> NDArray[np.float64]:
 def read_instance_pose(entry: Mapping[str, Any], where: str) -> Pose:
     """Return the pose of an instance in Habitat's world."""
     translation = asset_files.vector(entry, 'translation', (0.0, 0.0, 0.0), where)
-    return Pose.from_quaternion(asset_files.read_rotation(entry, 'rotation', where), translation)
+    w, x, y, z = asset_files.vector(entry, 'rotation', (1.0, 0.0, 0.0, 0.0), where)
+    norm = float(np.sqrt(w * w + x * x + y * y + z * z))
+    if norm < 1e-6:
+        raise SceneError(f'{where}: "rotation" is a quaternion of length 0')
+    return Pose.from_quaternion((x / norm, y / norm, z / norm, w / norm), translation)
 
 
 def place_instance(

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ from osmabench_ros.scenes.habitat.semantics import (
     read_rooms,
     read_stage,
 )
-from osmabench_ros.scenes.primitives import box, cylinder, sphere
+from osmabench_ros.scenes.primitives import make_shape
 from osmabench_ros.scenes.scene import Light, LightKind, Material, Mesh, Room, Scene, SceneObject
 from osmabench_ros.semantics.labels import LabelSet, normalised_name
 
@@ -204,13 +205,9 @@ def _read_geometry(visual: Element, path: Path, root: Path, where: str) -> tuple
             scale = _read_vector(item, 'scale', (1.0, 1.0, 1.0), where)
             meshes = load_meshes(locate_file_within(root, file, path.parent, where))
             return tuple(map_linearly(mesh, np.diag(scale)) for mesh in meshes)
-        if item.tag == 'box':
-            return (box(_read_vector(item, 'size', (1.0, 1.0, 1.0), where)),)
-        radius = float(_read_vector(item, 'radius', (0.5,), where)[0])
-        if item.tag == 'sphere':
-            return (sphere(radius),)
-        if item.tag == 'cylinder':
-            return (cylinder(radius, float(_read_vector(item, 'length', (1.0,), where)[0])),)
+        shape = make_shape(item.tag, partial(_read_vector, item, where=where))
+        if shape is not None:
+            return (shape,)
     return ()
 
 

@@ -3,18 +3,18 @@
 import hashlib
 import math
 import os
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from xml.etree.ElementTree import Element, SubElement
+from xml.etree.ElementTree import Element
 
 import numpy as np
+from defusedxml.ElementTree import fromstring
 from numpy.typing import NDArray
 
 from osmabench_ros.base.documents import read_xml
 from osmabench_ros.base.reading import naming_errors, read_bytes
-from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError, choose
+from osmabench_ros.errors import MissingFileError, SceneError, choose, warn
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes import assets
 from osmabench_ros.scenes.asset_files import (
@@ -28,7 +28,7 @@ from osmabench_ros.scenes.asset_files import (
     resolve_path,
 )
 from osmabench_ros.scenes.mesh_files import decode_texture
-from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
+from osmabench_ros.scenes.primitives import make_shape, plane, sphere
 from osmabench_ros.scenes.scene import NEUTRAL, Light, LightKind, Material, Mesh, Scene
 from osmabench_ros.scenes.worlds.parts import (
     DEFAULT_OPTIONS,
@@ -113,7 +113,7 @@ def _sort_files_by_version(config: Path) -> list[str]:
     try:
         listed = list(read_xml(config, SceneError).iter('sdf'))
     except SceneError as error:
-        warnings.warn(f'{error}; model.sdf beside it is read', OsmabenchWarning, stacklevel=2)
+        warn(f'{error}; model.sdf beside it is read')
         return []
     listed.sort(key=lambda item: _parse_version(item.get('version', '0')), reverse=True)
     return [(item.text or '').strip() for item in listed]
@@ -175,16 +175,13 @@ def make_sun() -> Light:
     )
 
 
-def ground_plane() -> Element:
-    """Return Gazebo's own model `ground_plane`, 100 m x 100 m and grey."""
-    model = Element('model', name='ground_plane')
-    visual = SubElement(SubElement(model, 'link', name='link'), 'visual', name='visual')
-    shape = SubElement(SubElement(visual, 'geometry'), 'plane')
-    SubElement(shape, 'normal').text = '0 0 1'
-    SubElement(shape, 'size').text = '100 100'
-    SubElement(SubElement(visual, 'material'), 'diffuse').text = '0.7 0.7 0.7 1'
-    return model
-
+GROUND_PLANE = fromstring(
+    '<model name="ground_plane"><link name="link"><visual name="visual">'
+    '<geometry><plane><normal>0 0 1</normal><size>100 100</size></plane></geometry>'
+    '<material><diffuse>0.7 0.7 0.7 1</diffuse></material>'
+    '</visual></link></model>'
+)
+"""Gazebo's own model, 100 m x 100 m and grey."""
 
 SCRIPT_COLORS = {
     'white': (1.0, 1.0, 1.0), 'black': (0.05, 0.05, 0.05), 'grey': (0.7, 0.7, 0.7),
@@ -211,21 +208,19 @@ def load_visual(visual: Element, base: Path, finder: ModelFinder, where: str) ->
 
 def _make_shape(geometry: Element, where: str) -> Mesh | None:
     for item in geometry:
-        name = f'{where}: <{item.tag}>'
-        if item.tag == 'box':
-            return box(numbers(item.find('size'), 3, (1, 1, 1), name))
-        if item.tag == 'sphere':
-            return sphere(float(numbers(item.find('radius'), 1, (1,), name)[0]))
-        if item.tag in ('cylinder', 'capsule'):
-            radius = float(numbers(item.find('radius'), 1, (0.5,), name)[0])
-            length = float(numbers(item.find('length'), 1, (1,), name)[0])
-            return (cylinder if item.tag == 'cylinder' else capsule)(radius, length)
+
+        def read(
+            key: str, default: tuple[float, ...], item: Element = item
+        ) -> NDArray[np.float64]:
+            return numbers(item.find(key), len(default), default, f'{where}: <{item.tag}>')
+
         if item.tag == 'ellipsoid':
-            radii = numbers(item.find('radii'), 3, (1, 1, 1), name)
-            return assets.map_linearly(sphere(1.0), np.diag(radii))
+            return assets.map_linearly(sphere(1.0), np.diag(read('radii', (1, 1, 1))))
         if item.tag == 'plane':
-            normal = numbers(item.find('normal'), 3, (0, 0, 1), name)
-            return plane(numbers(item.find('size'), 2, (1, 1), name), normal)
+            return plane(read('size', (1, 1)), read('normal', (0, 0, 1)))
+        shape = make_shape(item.tag, read)
+        if shape is not None:
+            return shape
         if item.tag != 'empty':
             raise SceneError(
                 f'{where}: geometry <{item.tag}> is not supported; replace it by a mesh'
@@ -387,7 +382,7 @@ class _WorldReader:
         except MissingFileError as error:
             built_in = uri.rstrip('/').rpartition('/')[2].lower()
             if built_in == 'ground_plane':
-                return ground_plane(), file
+                return GROUND_PLANE, file
             if built_in == 'sun':
                 self.lights.append(make_sun())
             else:
@@ -451,12 +446,9 @@ def _is_up_axis_used(wanted: ColladaUp, root: Element, path: Path) -> bool:
 def _warn_of_ignored(world: Element, path: Path) -> None:
     found = [tag for tag in IGNORED if world.find(f'scene/{tag}') is not None]
     if found:
-        warnings.warn(
-            f'{path}: {", ".join(f"<{tag}>" for tag in found)} of <scene> are ignored; conditions '
-            'say what the ambient light and shadows are',
-            OsmabenchWarning,
-            stacklevel=2,
-        )
+        tags = ', '.join(f'<{tag}>' for tag in found)
+        what = 'conditions say what the ambient light and shadows are'
+        warn(f'{path}: {tags} of <scene> are ignored; {what}')
 
 
 def _make_scope(parent: Element, where: str) -> FrameScope:

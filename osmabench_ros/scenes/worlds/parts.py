@@ -1,7 +1,6 @@
 """What worlds of other simulators have in common: parts, and classes guessed from their names."""
 
 import re
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -12,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from osmabench_ros.errors import MissingFileError, OsmabenchWarning, SceneError
+from osmabench_ros.errors import MissingFileError, SceneError, warn
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import crease_mesh
@@ -121,7 +120,7 @@ def make_scene(
         raise SceneError(f'{path} has no visible models; nothing can be rendered')
     parts, far = _drop_far_parts(parts)
     for text in far:
-        warnings.warn(f'{path}: {text}', OsmabenchWarning, stacklevel=3)
+        warn(f'{path}: {text}')
     left_out = (*left_out, *far)
     parts = _with_cut_grounds(parts)
     prefix = find_common_prefix(item.name for item in parts)

@@ -4,7 +4,6 @@ import hashlib
 import io
 import math
 import os
-import warnings
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -20,7 +19,7 @@ from osmabench_ros.base.color import encoded
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.fence import read_in_fence
 from osmabench_ros.base.reading import naming_errors, read_bytes
-from osmabench_ros.errors import MissingDependencyError, OsmabenchWarning, SceneError, errors_as
+from osmabench_ros.errors import MissingDependencyError, SceneError, errors_as, warn
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import leads_into
@@ -71,8 +70,7 @@ def make_shape(prim: Any, where: str) -> Mesh | None:
     elif prim.IsA(UsdGeom.Capsule):
         mesh = capsule(float(value('radius')), float(value('height')))
     else:
-        text = f'{where} is a {prim.GetTypeName()}, which is left out; replace it by a mesh'
-        warnings.warn(text, OsmabenchWarning, stacklevel=2)
+        warn(f'{where} is a {prim.GetTypeName()}, which is left out; replace it by a mesh')
         return None
     return map_linearly(mesh, Z_TO_AXIS[str(value('axis'))])
 
@@ -324,11 +322,11 @@ class _StageReader:
 
         for prim in self._iterate_visible_prims():
             if prim.IsA(UsdLux.DomeLight):
-                _warn(f'{self._path}: {prim.GetPath()} lights from all sides, which is left out')
+                warn(f'{self._path}: {prim.GetPath()} lights from all sides, which is left out')
             elif prim.HasAPI(UsdLux.LightAPI):
                 kind, size_m2, area_m2 = self._read_emitter(prim)
                 if kind is None:
-                    _warn(f'{self._path}: light {prim.GetPath()} is of an unknown kind, left out')
+                    warn(f'{self._path}: light {prim.GetPath()} is of an unknown kind, left out')
                     continue
                 light = UsdLux.LightAPI(prim)
                 power = float(light.GetIntensityAttr().Get())
@@ -390,7 +388,7 @@ class _StageReader:
         walk = iter(Usd.PrimRange(self._stage.GetPseudoRoot(), Usd.TraverseInstanceProxies()))
         for prim in walk:
             if prim.IsA(UsdGeom.PointInstancer):
-                _warn(f'{self._path}: {prim.GetPath()} repeats prims by points, which is not read')
+                warn(f'{self._path}: {prim.GetPath()} repeats prims by points, which is not read')
                 walk.PruneChildren()
             elif prim.IsA(UsdGeom.Imageable):
                 found = UsdGeom.Imageable(prim)
@@ -471,7 +469,3 @@ def _label(prim: Any) -> str:
             if attribute.Get() == 'class' and data and data.Get():
                 return str(data.Get())
     return ''
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, OsmabenchWarning, stacklevel=2)

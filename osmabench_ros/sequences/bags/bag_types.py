@@ -4,7 +4,6 @@ rosbags parses definitions in the fence, and reads messages with code that it ma
 """
 
 import struct
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from osmabench_ros.base.fence import parse_in_fence, read_in_fence
-from osmabench_ros.errors import OsmabenchWarning, SequenceError, errors_as
+from osmabench_ros.errors import SequenceError, errors_as, warn
 
 MAX_DEFINITION_FILES = 20_000
 MAX_DEFINITION_BYTES = 2**18
@@ -192,12 +191,8 @@ class BagTypes:
                 store.types.setdefault(name, other.types[name])
         missing = _missing(store.fielddefs, message_type)
         if fault and not missing:
-            warnings.warn(
-                f'the definition of {message_type} in the bag cannot be read ({fault}); the one '
-                'of the distribution is used',
-                OsmabenchWarning,
-                stacklevel=4,
-            )
+            problem = f'the definition of {message_type} in the bag cannot be read ({fault})'
+            warn(f'{problem}; the one of the distribution is used')
         place = None if missing else _stamp_place(store.fielddefs, message_type)
         return _Kind(store, missing, place, fault)
 
