@@ -36,10 +36,12 @@ _BUFFER_BYTES = 1 << 20
 _GZIP_MAGIC = b'\x1f\x8b'
 # By this name OmegaConf's nodes refer to the node that contains them: a cycle.
 _PARENT = '_parent'
-_OBJECTS = re.compile(
+# Their objects become dictionaries.
+_ALLOWED_CLASSES = re.compile(
     r'omegaconf\..+|(utils|dualmap)\.object\.(LocalObject|GlobalObject|BaseObject|LocalObjStatus)'
 )
-_VALUES = re.compile(
+# They are only passed on, as texts.
+_ALLOWED_ARGUMENTS = re.compile(
     r'numpy\.ndarray|typing\.Any|'
     r'torch\.(Double|Float|Half|BFloat16|Long|Int|Short|Char|Byte|Bool)Storage'
 )
@@ -145,14 +147,18 @@ class _Unpickler(_PythonUnpickler):  # type: ignore[misc]
         """Return an allowed name as a text; it is never imported."""
         found = f'{module}.{name}'.replace('numpy.core.', 'numpy._core.')
         found = found.replace('__builtin__.', 'builtins.')
-        if not (found in _CALLED or _OBJECTS.fullmatch(found) or _VALUES.fullmatch(found)):
+        if not (
+            found in _ALLOWED_FUNCTIONS
+            or _ALLOWED_CLASSES.fullmatch(found)
+            or _ALLOWED_ARGUMENTS.fullmatch(found)
+        ):
             raise UnsafePickleError(f'asks for {found:.80}, which is not allowed')
         return found
 
     def _make(self, name: Any, arguments: Any) -> Any:
-        if isinstance(name, str) and name in _CALLED:
-            return _CALLED[name](*arguments)
-        if isinstance(name, str) and _OBJECTS.fullmatch(name):
+        if isinstance(name, str) and name in _ALLOWED_FUNCTIONS:
+            return _ALLOWED_FUNCTIONS[name](*arguments)
+        if isinstance(name, str) and _ALLOWED_CLASSES.fullmatch(name):
             return {CLASS: name}
         raise UnsafePickleError(f'calls {name!r:.80}, which is not allowed')
 
@@ -241,7 +247,7 @@ def _make_tensor(*arguments: Any) -> NDArray[Any]:
     return _to_array(_torch()._utils._rebuild_tensor_v2(*arguments[:4], False, {}))
 
 
-_CALLED: Mapping[str, Callable[..., Any]] = {
+_ALLOWED_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     'numpy._core.multiarray._reconstruct': lambda *_: np.empty(0),
     'numpy._core.multiarray.scalar': _make_scalar,
     'numpy.dtype': _Dtype,

@@ -104,7 +104,7 @@ class GroundTruth:
     specification: SceneSpecification | None = None
 
     @cached_property
-    def fair_graph(self) -> SceneGraph:
+    def evaluated_graph(self) -> SceneGraph:
         """The graph, with boxes of the visible parts of objects seen by less than SMALL_SHARE."""
         if self.visible_graph is None:
             return self.graph
@@ -118,14 +118,14 @@ class GroundTruth:
         return replace(self.graph, nodes=nodes)
 
     @cached_property
-    def doubtful_boxes(self) -> frozenset[int]:
+    def uncertain_boxes(self) -> frozenset[int]:
         """Instances with a box that differs from their visible part by over EXTENT_TOLERANCE."""
         parts = self.visible_graph.nodes if self.visible_graph is not None else ()
         known = self.graph.by_id
         return frozenset(part.id for part in parts if _differs(part, known[part.id]))
 
     @cached_property
-    def doubtful_edges(self) -> tuple[SceneEdge, ...]:
+    def uncertain_edges(self) -> tuple[SceneEdge, ...]:
         """Relations that hold for the whole objects and not for the visible parts, or reverse."""
         if self.visible_graph is None:
             return ()

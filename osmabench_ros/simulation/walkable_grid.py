@@ -150,8 +150,6 @@ class WalkableGrid:
         floors_m: tuple[float, ...],
         *,
         height_m: float,
-        radius_m: float = 0.0,
-        normals: NDArray[np.floating] | None = None,
         cell_m: float = CELL_M,
     ) -> WalkableGrid:
         """Lay a grid over points (N, 3) of surfaces, world metres, z up.
@@ -160,7 +158,7 @@ class WalkableGrid:
         Between two floors the highest surface with headroom is one if it joins both, as stairs
         do. Raises SimulationError if the points are so far apart that no grid fits into memory.
         """
-        return cls._lay(_Surfaces(points_m, normals, cell_m, height_m), floors_m, radius_m)
+        return cls._lay(_Surfaces(points_m, None, cell_m, height_m), floors_m, 0.0)
 
     @classmethod
     def _lay(
@@ -169,14 +167,14 @@ class WalkableGrid:
         from scipy import ndimage
 
         cell_m = surfaces.cell_m
-        floors = np.stack([surfaces.floor(z) for z in floors_m])
+        cells = np.stack([surfaces.find_floor(z) for z in floors_m])
         if len(floors_m) == 1:
-            clearance = ndimage.distance_transform_edt(floors[0])[None] * cell_m
+            clearance = ndimage.distance_transform_edt(cells[0])[None] * cell_m
             heights = np.full(clearance.shape, floors_m[0])
         else:
-            levels = list(zip(floors, floors_m, strict=True))
-            stairs = [surfaces.stairs(lower, upper) for lower, upper in pairwise(levels)]
-            heights = np.stack([*(np.where(floor, z, np.nan) for floor, z in levels), *stairs])
+            floors = list(zip(cells, floors_m, strict=True))
+            stairs = [surfaces.find_stairs(lower, upper) for lower, upper in pairwise(floors)]
+            heights = np.stack([*(np.where(floor, z, np.nan) for floor, z in floors), *stairs])
             clearance = measure_clearance(heights, cell_m)
         count = len(floors_m)
         return cls(surfaces.origin_m, cell_m, clearance, heights, count, radius_m, floors_m)
@@ -198,12 +196,12 @@ class WalkableGrid:
         """
         cloud = sample_surface(scene, POINTS_PER_CELL / CELL_M**2, seed)
         surfaces = _Surfaces(cloud.points, cloud.normals, CELL_M, height_m)
-        levels_m = surfaces.levels_m()
-        house = cls._lay(surfaces, levels_m, radius_m)
+        floors_m = surfaces.find_floor_heights()
+        house = cls._lay(surfaces, floors_m, radius_m)
         reached = np.any(house.free[: house.floors], axis=(1, 2)).tolist()
         storeys_m = tuple(
             z
-            for number, z in enumerate(levels_m)
+            for number, z in enumerate(floors_m)
             if number == 0 or reached[number] or surfaces.is_covered(z)
         )
         name = f'scene {scene.dataset}/{scene.name}'
@@ -213,7 +211,7 @@ class WalkableGrid:
         if storey is None and sum(reached) > 1:
             return replace(house, storeys_m=storeys_m, caster=RayCaster(scene))
         floor_m = storeys_m[storey or 0]
-        floor = house if levels_m == (floor_m,) else cls._lay(surfaces, (floor_m,), radius_m)
+        floor = house if floors_m == (floor_m,) else cls._lay(surfaces, (floor_m,), radius_m)
         if not floor.free.any():
             raise SimulationError(
                 f'{name}: no floor fits a robot of radius {radius_m} m and height {height_m} m; '
@@ -389,7 +387,7 @@ class WalkableGrid:
         return bool(abs(z - end[2]) <= CLIMB_M)
 
 
-_Level = tuple[NDArray[np.bool_], float]
+_Floor = tuple[NDArray[np.bool_], float]
 """The free cells of a floor, and its height."""
 
 
@@ -401,10 +399,10 @@ class _Surfaces:
         points_m: NDArray[np.floating],
         normals: NDArray[np.floating] | None,
         cell_m: float,
-        height_m: float,
+        robot_height_m: float,
     ) -> None:
         self._points_m, self._z = points_m, points_m[:, 2]
-        self.cell_m, self._height_m = cell_m, height_m
+        self.cell_m, self._robot_height_m = cell_m, robot_height_m
         self.origin_m = points_m[:, :2].min(axis=0).astype(np.float64) - cell_m
         spans = (points_m[:, :2].max(axis=0) - self.origin_m) / cell_m
         if not np.prod(spans + 2) < MAX_CELLS:
@@ -417,7 +415,7 @@ class _Surfaces:
         self._step_m = NOISE_STEP_M if normals is None else STEP_M
         self._upward = np.ones(len(points_m)) if normals is None else normals[:, 2]
 
-    def levels_m(self) -> tuple[float, ...]:
+    def find_floor_heights(self) -> tuple[float, ...]:
         """Return the heights of floors and roofs with headroom, from below."""
         lowest_m = _find_lowest_floor(self._z[self._upward > LEVEL])
         found = find_storeys(self._points_m[self._standing], with_roofs=True)
@@ -425,23 +423,26 @@ class _Surfaces:
 
     def is_covered(self, floor_m: float) -> bool:
         """Return whether most of a floor is under other surfaces, unlike a roof."""
-        covered, floor = self._occupy(self._z > floor_m + self._height_m), self.floor(floor_m)
+        covered, floor = (
+            self._occupy(self._z > floor_m + self._robot_height_m),
+            self.find_floor(floor_m),
+        )
         return bool(floor.any() and covered[floor].mean() > 0.5)
 
-    def floor(self, floor_m: float) -> NDArray[np.bool_]:
+    def find_floor(self, floor_m: float) -> NDArray[np.bool_]:
         """Return the free cells of a floor, with gaps closed."""
         from scipy import ndimage
 
-        height = self._z - floor_m
-        floor = self._occupy((np.abs(height) < self._step_m) & (self._upward > LEVEL))
+        above_m = self._z - floor_m
+        floor = self._occupy((np.abs(above_m) < self._step_m) & (self._upward > LEVEL))
         gap = round(GAP_M / self.cell_m)
         border = gap + 1
         closed = ndimage.binary_closing(np.pad(floor, border), iterations=gap)
         closed = closed[border:-border, border:-border]
-        blocked = self._occupy((height > self._step_m) & (height < self._height_m))
+        blocked = self._occupy((above_m > self._step_m) & (above_m < self._robot_height_m))
         return np.asarray(closed & ~blocked)
 
-    def stairs(self, lower: _Level, upper: _Level) -> NDArray[np.float64]:
+    def find_stairs(self, lower: _Floor, upper: _Floor) -> NDArray[np.float64]:
         """Return the heights of stairs and ramps that join two floors, NaN elsewhere."""
         from scipy import ndimage, sparse
 
@@ -455,7 +456,7 @@ class _Surfaces:
         heights = _fill_gaps(heights)
         # A gap may have points without headroom, as of risers, but no obstacle.
         over = self._z - heights[tuple(self._cells.T)]
-        heights[self._occupy((over > CLIMB_M) & (over < self._height_m))] = np.nan
+        heights[self._occupy((over > CLIMB_M) & (over < self._robot_height_m))] = np.nan
         graph, _ = join_neighbours(heights[None], 1.0)
         _, labels = sparse.csgraph.connected_components(graph, directed=False)
         parts = labels.reshape(self._shape)
@@ -470,11 +471,11 @@ class _Surfaces:
         """Indices of the points that a robot can be on, in each cell from below."""
         flat = np.ravel_multi_index(tuple(self._cells.T), self._shape)
         # The points of a cell in order of height, all cells as one sorted list.
-        tall = np.ptp(self._z) + 2 * self._height_m + 1.0
+        tall = np.ptp(self._z) + 2 * self._robot_height_m + 1.0
         keys = flat * tall + self._z.astype(np.float64) - self._z.min()
         order = np.argsort(keys)
         keys = keys[order]
-        above = np.searchsorted(keys, np.add(keys, [[CLIMB_M], [self._height_m]]))
+        above = np.searchsorted(keys, np.add(keys, [[CLIMB_M], [self._robot_height_m]]))
         free = (above[0] == above[1]) & (self._upward[order] > STEEPEST)
         return np.asarray(order[free])
 

@@ -123,14 +123,14 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
         yield self._record('node_recall', recall, matches.true)
         yield self._record('node_f1', f1, total)
         truth = context.ground_truth
-        graphs = context.published_graph.graph, truth.fair_graph
-        settled = [(p, t) for p, t in matches.pairs if t not in truth.doubtful_boxes]
+        graphs = context.published_graph.graph, truth.evaluated_graph
+        settled = [(p, t) for p, t in matches.pairs if t not in truth.uncertain_boxes]
         pairs = [(graphs[0].by_id[p], graphs[1].by_id[t]) for p, t in settled]
         boxed = [(p, t) for p, t in pairs if box_of(p) is not None and box_of(t) is not None]
         iou = [float(box_iou_of_nodes([p], [t])[0, 0]) for p, t in boxed]
         yield self._record('matched_box_iou', float(np.mean(iou)) if iou else None, len(iou))
         boxes = sum(
-            node.id not in truth.doubtful_boxes and box_of(graphs[1].by_id[node.id]) is not None
+            node.id not in truth.uncertain_boxes and box_of(graphs[1].by_id[node.id]) is not None
             for node in select_seen_objects(truth)
         )
         yield self._record('box_iou', sum(iou) / boxes if boxes else None, boxes)
@@ -179,7 +179,7 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
             predicted,
             context.ground_truth.graph,
             considered=[node.id for node in select_seen_objects(context.ground_truth)],
-            doubtful=context.ground_truth.doubtful_edges,
+            doubtful=context.ground_truth.uncertain_edges,
         )
         scores = score(same=is_synonym, kinds=options.relations, ks=options.recall_at)
         both = scores.precision.n + scores.recall.n

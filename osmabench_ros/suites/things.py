@@ -320,7 +320,7 @@ def match_graph(
     """
     truth = context.ground_truth
     nodes = select_object_nodes(context)
-    true = [node for node in truth.fair_graph.nodes if node.kind in THINGS]
+    true = [node for node in truth.evaluated_graph.nodes if node.kind in THINGS]
     overlaps = None if match == 'boxes' else mask_overlaps(context, max_distance_m)
     iou = _measure_iou(nodes, true, overlaps, boxes=match != 'masks')
     if iou is None:

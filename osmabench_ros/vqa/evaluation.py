@@ -70,7 +70,9 @@ def reference_maps(truth: GroundTruth) -> dict[str, SemanticMap]:
     `ceiling_visible` with all attributes, `ceiling_camera` without the attributes UNSEEABLE.
     """
     seen, labels = truth.seen_instances, truth.label_set
-    found = {'ceiling_ground_truth': baselines.ground_truth_map(truth.fair_graph, seen, labels)}
+    found = {
+        'ceiling_ground_truth': baselines.ground_truth_map(truth.evaluated_graph, seen, labels)
+    }
     if truth.visible_graph is not None:
         parts = truth.visible_graph
         found['ceiling_visible'] = baselines.ground_truth_map(parts, seen, labels)

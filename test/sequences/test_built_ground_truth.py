@@ -79,10 +79,10 @@ def test_the_visible_part_has_its_own_extent_and_share(bedroom):
     assert part.size[1] < 1.5
     assert part.maximum[1] == pytest.approx(0.8, abs=0.05)
     assert 0 < bedroom.visible_shares[BED] < SMALL_SHARE
-    assert bedroom.doubtful_boxes >= {BED}
-    assert bedroom.fair_graph.by_id[BED].box is part
+    assert bedroom.uncertain_boxes >= {BED}
+    assert bedroom.evaluated_graph.by_id[BED].box is part
     # The box on the table shows all its edges, and is on it by its visible part too.
-    assert 7 not in bedroom.doubtful_boxes
+    assert 7 not in bedroom.uncertain_boxes
     for graph in (bedroom.graph, bedroom.visible_graph):
         assert (7, 'on', 6) in {(e.source, e.type, e.target) for e in graph.edges}
 
@@ -121,13 +121,13 @@ def test_visible_parts_are_written_and_read(bedroom, tmp_path):
     write_ground_truth(bedroom, tmp_path / 'truth')
     again = read_ground_truth(tmp_path / 'truth')
     assert again.visible_shares == bedroom.visible_shares
-    assert again.doubtful_boxes == bedroom.doubtful_boxes
-    assert again.doubtful_edges == bedroom.doubtful_edges
+    assert again.uncertain_boxes == bedroom.uncertain_boxes
+    assert again.uncertain_edges == bedroom.uncertain_edges
     # Ground truth of before knows nothing of it, and stays readable.
     file = tmp_path / 'truth' / 'ground_truth.json'
     data = json.loads(file.read_text())
     del data['visible_graph'], data['visible_shares']
     file.write_text(json.dumps(data))
     older = read_ground_truth(tmp_path / 'truth')
-    assert older.fair_graph is older.graph
-    assert (older.doubtful_boxes, older.doubtful_edges) == (frozenset(), ())
+    assert older.evaluated_graph is older.graph
+    assert (older.uncertain_boxes, older.uncertain_edges) == (frozenset(), ())

@@ -227,12 +227,12 @@ def test_a_box_of_which_a_part_was_visible_is_not_scored(context, perfect_map):
     assert (whole['box_iou', ''].value, whole['box_iou', ''].n) == (1.0, 2)
     for share in (0.1, 0.9):
         partly = with_visible_parts(context, table, half, share=share)
-        assert partly.ground_truth.doubtful_boxes == {3}
+        assert partly.ground_truth.uncertain_boxes == {3}
         found = evaluate(partly, match='masks')
         assert (found['box_iou', ''].value, found['box_iou', ''].n) == (1.0, 1)
     # Of a small share the map is matched with what was visible.
     small = with_visible_parts(context, table, half, share=0.1)
-    assert small.ground_truth.fair_graph.by_id[3].box is half.box
+    assert small.ground_truth.evaluated_graph.by_id[3].box is half.box
     graph = perfect_map.graph
     nodes = (replace(node, box=half.box) if node.id == 3 else node for node in graph.nodes)
     seen = replace(

@@ -173,7 +173,7 @@ class _Truths:
         self.ways = ways_on(truth.surface, truth.unseen)[: len(RADII_M)]
         self._seen_points = cKDTree(truth.surface.points)
         visible = [g.drop_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
-        self._graphs = (truth.fair_graph, truth.graph, *visible)
+        self._graphs = (truth.evaluated_graph, truth.graph, *visible)
         vocabulary, whole = tuple(truth.label_set.by_name), whole_surface(truth)
         ways = FloorWays(FloorPlans(whole))
         self.readers = [

@@ -265,7 +265,7 @@ def grounding_questions(
     `expression`. The first part of each expression holds only for the target, by a margin, for
     whole objects and visible parts, and all that follows holds for the target too.
     """
-    view, parts, fair = SceneView.of_path(truth), truth.visible_graph, truth.fair_graph
+    view, parts, fair = SceneView.of_path(truth), truth.visible_graph, truth.evaluated_graph
     graphs = [fair, truth.graph]
     if parts is not None:
         graphs += [parts, *with_neighbour_margins(fair)]

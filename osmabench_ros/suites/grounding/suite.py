@@ -164,7 +164,7 @@ def expressions_about(
 
     Scenes have the name of the ground truth's; ids are of its instances.
     """
-    graph, found = truth.fair_graph, {}
+    graph, found = truth.evaluated_graph, {}
     labels = [normalised_name(node.label) for node in graph.of_kind(NodeKind.OBJECT)]
     for item in referring:
         node = graph.by_id.get(item.target) if item.scene == truth.scene else None

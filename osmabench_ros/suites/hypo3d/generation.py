@@ -286,7 +286,7 @@ class _Builder:
         self._seen = frozenset(truth.seen_instances)
         # Hidden attributes must not be needed, not even to distinguish objects.
         visible = [g.drop_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
-        self._before = [truth.graph, truth.fair_graph, *visible]
+        self._before = [truth.graph, truth.evaluated_graph, *visible]
         self._readers_before = self._make_readers(self._before, self._seen)
         view = whole_view(scene, truth.graph)
         self._names = view.names

@@ -228,7 +228,7 @@ def questions_about(
         return []  # a cloud without labels; only absence could be asked about
     if count is None:
         count = max(len(asked.categories), min(DEFAULT_COUNT, QUESTIONS_AN_OBJECT * things))
-    fair = truth.fair_graph
+    fair = truth.evaluated_graph
     also: list[SceneGraph] = []
     # Only then were the relations derived from the scene, by known thresholds.
     if truth.visible_graph is not None:

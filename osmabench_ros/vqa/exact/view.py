@@ -145,7 +145,7 @@ class SceneView:
     def of_path(cls, truth: GroundTruth) -> SceneView:
         """Return the objects that a path saw, and the ones that a map may have glimpsed."""
         glimpsed = find_glimpsed_instances(truth)
-        return cls(truth.fair_graph, truth.seen_instances, glimpsed, truth.label_set)
+        return cls(truth.evaluated_graph, truth.seen_instances, glimpsed, truth.label_set)
 
     @cached_property
     def _rivals(self) -> Mapping[str, tuple[SceneNode, ...]]:
