@@ -2,7 +2,6 @@
 
 import dataclasses
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +71,13 @@ def label_by_features(
     MapError if the feature space is missing, or the shapes do not fit.
     """
     chosen = choose_space(semantic_map, space)
-    text = _check_text(text_features, chosen, label_set)
+    wanted = (len(label_set.classes), chosen.vectors.shape[1])
+    if text_features.shape != wanted or not wanted[0]:
+        raise MapError(
+            f'text features are {text_features.shape}, {wanted} is needed: a row for each class, '
+            f'from the encoder of "{chosen.name}" ({chosen.model} {chosen.pretrained})'
+        )
+    text = _normalize(text_features).astype(np.float32)
     classes, cosines = _rank(chosen.vectors, text, min(top_k, len(text)))
     nodes = tuple(
         _label_node(node, chosen.name, classes, cosines, label_set)
@@ -84,7 +89,6 @@ def label_by_features(
         graph=SceneGraph(nodes, semantic_map.graph.edges, semantic_map.graph.frame_id),
         dense=dense and _label_points(dense, chosen.name, classes, cosines, nodes, label_set),
         label_set=label_set,
-        feature_spaces=MappingProxyType(dict(semantic_map.feature_spaces)),
     )
 
 
@@ -111,18 +115,6 @@ def _normalize(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     if not (np.isfinite(length).all() and (length > 0).all()):
         raise MapError('a text feature is zero, NaN or infinite')
     return np.asarray(vectors / length, np.float64)
-
-
-def _check_text(
-    text_features: NDArray[np.floating], space: FeatureSpace, label_set: LabelSet
-) -> NDArray[np.float32]:
-    wanted = (len(label_set.classes), space.vectors.shape[1])
-    if text_features.shape != wanted or not wanted[0]:
-        raise MapError(
-            f'text features are {text_features.shape}, {wanted} is needed: a row for each class, '
-            f'from the encoder of "{space.name}" ({space.model} {space.pretrained})'
-        )
-    return _normalize(text_features).astype(np.float32)
 
 
 def _rank(

@@ -106,7 +106,14 @@ def get_header(message: Any) -> Any | None:
 def choose_map_topic(types: Mapping[str, str], wanted: str = '') -> str:
     """Return the topic with the map, the `wanted` one if any; ConfigError if it is unclear."""
     if wanted:
-        return _find_named(types, wanted)
+        topic = f'/{wanted.lstrip("/")}'
+        choose(topic, types, ConfigError, f'the bag has no messages on "{topic}"')
+        if types[topic] not in MAP_TYPES:
+            known = ', '.join(MAP_TYPES)
+            raise ConfigError(
+                f'topic "{topic}" holds {types[topic]}, which is not a map ({known})'
+            )
+        return topic
     maps = {topic: kind for topic, kind in types.items() if kind in MAP_TYPES}
     found = {topic for topic in maps if not _is_view(topic, maps)}
     # Markers are mostly there to look at; they count if there is nothing better.
@@ -120,15 +127,6 @@ def choose_map_topic(types: Mapping[str, str], wanted: str = '') -> str:
         raise ConfigError(f'{problem}; it has {_format_topics(types)}')
     candidates = _format_topics({topic: maps[topic] for topic in found})
     raise ConfigError(f'several topics may be the map: {candidates}; choose one with --map-topic')
-
-
-def _find_named(types: Mapping[str, str], wanted: str) -> str:
-    topic = f'/{wanted.lstrip("/")}'
-    choose(topic, types, ConfigError, f'the bag has no messages on "{topic}"')
-    if types[topic] not in MAP_TYPES:
-        known = ', '.join(MAP_TYPES)
-        raise ConfigError(f'topic "{topic}" holds {types[topic]}, which is not a map ({known})')
-    return topic
 
 
 def _is_view(topic: str, maps: Mapping[str, str]) -> bool:

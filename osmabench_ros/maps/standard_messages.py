@@ -124,52 +124,11 @@ def _unpack_colors(values: NDArray[Any]) -> NDArray[np.uint8]:
     return np.stack(channels, axis=1).astype(np.uint8)
 
 
-@dataclass(frozen=True, eq=False)
-class Detection:
-    """A box (pose, size (3,) in metres) and what may be in it: (class name or id, score)."""
-
-    pose: Pose
-    size: NDArray[np.float64]
-    hypotheses: tuple[tuple[str, float], ...] = ()
-    id: str = ''
-
-
-def convert_detections(
-    detections: Sequence[Detection], label_set: LabelSet | None = None
-) -> tuple[SceneNode, ...]:
-    """Return one node a detection, labels best first; ValueError names a bad size.
-
-    Classes by number are looked up in the label set, else called "class <number>"; ids are kept as
-    node ids if all are different whole numbers from 1 up, else as source ids.
-    """
-    nodes, ids = [], choose_node_ids([item.id for item in detections])
-    for node_id, item in zip(ids, detections, strict=True):
-        try:
-            box = OrientedBox(item.pose, item.size)
-            flat = box.axis_aligned()
-        except ValueError as error:
-            raise ValueError(f'detection {item.id or node_id}: {error}') from error
-        nodes.append(
-            SceneNode(
-                node_id,
-                labels=_read_labels(item.hypotheses, label_set),
-                box=flat,
-                oriented_box=box,
-                source_id=item.id,
-            )
-        )
-    return tuple(nodes)
-
-
-def make_detection(node: SceneNode) -> Detection | None:
-    """Return a node as a box with hypotheses by class name, None if it has no box."""
-    box = node.oriented_box
-    if box is None and node.box is not None:
-        box = OrientedBox(Pose(np.eye(3), node.box.center), node.box.size)
-    if box is None:
-        return None
-    hypotheses = tuple((label.name, label.score) for label in node.labels)
-    return Detection(box.pose, box.size, hypotheses, str(node.id))
+def find_oriented_box(node: SceneNode) -> OrientedBox | None:
+    """Return the oriented box of a node, else its axis-aligned one as such, None without any."""
+    if node.oriented_box is None and node.box is not None:
+        return OrientedBox(Pose(np.eye(3), node.box.center), node.box.size)
+    return node.oriented_box
 
 
 def choose_node_ids(names: Sequence[str]) -> list[int]:
@@ -180,56 +139,57 @@ def choose_node_ids(names: Sequence[str]) -> list[int]:
     return list(range(1, len(names) + 1))
 
 
-def _read_labels(
-    hypotheses: Sequence[tuple[str, float]], label_set: LabelSet | None
-) -> tuple[ScoredLabel, ...]:
+def _read_labels(results: Sequence[Any], label_set: LabelSet | None) -> tuple[ScoredLabel, ...]:
+    """Return labels, best first; numbers are looked up, else called "class <number>"."""
     made = []
-    for given, score in hypotheses:
+    for result in results:
+        # After Foxy, class and score of a hypothesis are in a message of theirs.
+        hypothesis = getattr(result, 'hypothesis', result)
+        given = str(getattr(hypothesis, 'class_id', None) or getattr(hypothesis, 'id', ''))
         name, class_id = normalised_name(given), UNLABELLED
         if given.isascii() and given.isdigit():
             found = label_set.by_id.get(int(given)) if label_set else None
-            name, class_id = f'class {int(given)}', UNLABELLED
+            name = f'class {int(given)}'
             if found:
                 name, class_id = found.name, found.id
         elif label_set is not None:
             class_id = label_set.id_of(name)
         if name:
-            made.append(ScoredLabel(name, float(score), class_id))
+            made.append(ScoredLabel(name, float(hypothesis.score), class_id))
     return tuple(
         sorted(made, key=lambda item: math.inf if math.isnan(item.score) else -item.score)
     )
 
 
 def map_of_detections(message: Any, topic: str, options: TopicOptions) -> SemanticMap:
-    """Return the map of boxes: nodes without points; ContractError names a malformed one."""
-    frame_id = message.header.frame_id
-    detections = []
-    for index, item in enumerate(message.detections):
-        where = f'{topic}" detection "{index}'
-        own_frame = item.header.frame_id
-        if own_frame and own_frame != frame_id:
-            frames = f'in frame "{own_frame}", the message in "{frame_id}"'
-            raise ContractError(f'topic "{topic}": detection {index} is {frames}')
-        detections.append(_read_detection(item, where))
-    with errors_as(ContractError, f'topic "{topic}"', ValueError):
-        nodes = convert_detections(detections, options.label_set)
+    """Return the map of boxes: one node per detection, without points.
+
+    Ids are kept as node ids if all are different whole numbers from 1 up, else as source ids.
+    ContractError names a malformed detection.
+    """
+    names = [str(getattr(item, 'id', '')) for item in message.detections]
+    nodes = []
+    for index, node_id in enumerate(choose_node_ids(names)):
+        item, frames = message.detections[index], {message.header.frame_id, ''}
+        if item.header.frame_id not in frames:
+            own = f'in frame "{item.header.frame_id}", the message in "{message.header.frame_id}"'
+            raise ContractError(f'topic "{topic}": detection {index} is {own}')
+        pose = pose_of(item.bbox.center, f'{topic}" detection "{index}')
+        where = f'topic "{topic}": detection {names[index] or node_id}'
+        with errors_as(ContractError, where, ValueError):
+            box = OrientedBox(pose, np.array(_read_xyz(item.bbox.size), np.float64))
+            nodes.append(
+                SceneNode(
+                    node_id,
+                    labels=_read_labels(item.results, options.label_set),
+                    box=box.axis_aligned(),
+                    oriented_box=box,
+                    source_id=names[index],
+                )
+            )
     header = options.header(message.header)
-    return SemanticMap(header, SceneGraph(nodes, (), header.frame_id), label_set=options.label_set)
-
-
-def _read_detection(message: Any, where: str) -> Detection:
-    size = message.bbox.size
-    # Up to Foxy a hypothesis is one level, later its class and score are in a message of theirs.
-    hypotheses = [getattr(result, 'hypothesis', result) for result in message.results]
-    return Detection(
-        pose_of(message.bbox.center, where),
-        np.array([size.x, size.y, size.z], np.float64),
-        tuple(
-            (str(getattr(item, 'class_id', None) or getattr(item, 'id', '')), float(item.score))
-            for item in hypotheses
-        ),
-        str(getattr(message, 'id', '')),
-    )
+    graph = SceneGraph(tuple(nodes), (), header.frame_id)
+    return SemanticMap(header, graph, label_set=options.label_set)
 
 
 def map_of_point_cloud(message: Any, topic: str, options: TopicOptions) -> SemanticMap:

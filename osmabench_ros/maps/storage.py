@@ -34,7 +34,8 @@ from osmabench_ros.semantics.labels import UNLABELLED
 
 _MAX_ROWS = 3
 _UNIT_TOLERANCE = 1e-2
-_JSON = 'map.json'
+DOCUMENT, EXTRAS = 'map.json', 'extras/extras.json'
+TRAJECTORY = 'trajectory.tum'
 
 
 @dataclass(frozen=True)
@@ -113,22 +114,27 @@ def _check_document(document: map_document.MapDocument, known: _Targets) -> Iter
         'nodes': nodes,
         'edges': edges,
     }
-    is_no_node = partial(_find_unknown, known=known.nodes)
-    is_no_parent = partial(_find_unknown, known=known.nodes | {None})
-    is_no_space = partial(_find_unknown, known={*known.rows, ''})
-    for name, key, find_wrong, why in (
-        ('label_set.classes', 'id', _find_repeated, 'is taken already'),
-        ('label_set.classes', 'name', _find_repeated, 'is taken already'),
-        ('feature_spaces', 'name', _find_repeated, 'is taken already'),
-        ('feature_spaces', 'file', _find_repeated, 'is taken already'),
-        ('nodes', 'id', _find_repeated, 'is taken already'),
-        ('nodes', 'parent', is_no_parent, 'not among the nodes'),
-        ('nodes', 'feature_space', is_no_space, 'not among the feature spaces'),
-        ('edges', 'source', is_no_node, 'not among the nodes'),
-        ('edges', 'target', is_no_node, 'not among the nodes'),
+    for name, key in (
+        ('label_set.classes', 'id'),
+        ('label_set.classes', 'name'),
+        ('feature_spaces', 'name'),
+        ('feature_spaces', 'file'),
+        ('nodes', 'id'),
     ):
         values = [getattr(item, key) for item in lists[name]]
-        yield from _report(_JSON, f'{name}[].{key}', values, find_wrong(values), why)
+        wrong = _find_repeated(values)
+        yield from _report(DOCUMENT, f'{name}[].{key}', values, wrong, 'is taken already')
+    for name, key, among, targets in (
+        ('nodes', 'parent', 'nodes', known.nodes | {None}),
+        ('nodes', 'feature_space', 'feature spaces', {*known.rows, ''}),
+        ('edges', 'source', 'nodes', known.nodes),
+        ('edges', 'target', 'nodes', known.nodes),
+    ):
+        values = [getattr(item, key) for item in lists[name]]
+        why = f'not among the {among}'
+        yield from _report(
+            DOCUMENT, f'{name}[].{key}', values, _find_unknown(values, targets), why
+        )
     cycles = _find_cycles({node.id: node.parent for node in nodes})
     named = known.classes | {UNLABELLED}
     strange = [{label.class_id for label in node.labels} - named for node in nodes]
@@ -140,12 +146,12 @@ def _check_document(document: map_document.MapDocument, known: _Targets) -> Iter
         ('labels', strange, list(map(bool, strange)), 'not in the label set'),
         ('feature_row', rows, beyond, 'the feature space of the node does not have this row'),
     ):
-        yield from _report(_JSON, f'nodes[].{key}', values, wrong, why)
+        yield from _report(DOCUMENT, f'nodes[].{key}', values, wrong, why)
     space = '' if document.dense is None else document.dense.feature_space
     if (space or 'feature_rows' in document.parts) and space not in known.rows:
-        yield Fault(_JSON, 'dense.feature_space', f'"{space}": not among the feature spaces')
+        yield Fault(DOCUMENT, 'dense.feature_space', f'"{space}": not among the feature spaces')
     if 'labels' in document.parts and document.label_set is None:
-        yield Fault(_JSON, 'label_set', 'is missing, though points have labels')
+        yield Fault(DOCUMENT, 'label_set', 'is missing, though points have labels')
 
 
 def _find_cycles(parents: Mapping[int, int | None]) -> set[int]:
@@ -229,8 +235,6 @@ def _check_membership(raw: map_document.RawMap, known: _Targets) -> Iterator[Fau
     yield from _report(starts_column.file, '', starts, wrong, f'must grow from 0 to {len(points)}')
 
 
-DOCUMENT, EXTRAS = 'map.json', 'extras/extras.json'
-TRAJECTORY = 'trajectory.tum'
 # Most errors in the form of map.json that are listed.
 MAX_ERRORS = 1000
 MAX_SHOWN = 10

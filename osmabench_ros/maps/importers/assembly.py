@@ -251,16 +251,10 @@ def assemble(
         nodes.append(node)
         if len(points):
             clouds.append((node, points, colors))
-    made = [
-        SceneEdge(
-            _find_id(ids, edge.source, method),
-            _find_id(ids, edge.target, method),
-            edge.type,
-            edge.text,
-            edge.score,
-        )
-        for edge in edges
-    ]
+    made = []
+    for edge in edges:
+        start, end = (_find_id(ids, name, method) for name in (edge.source, edge.target))
+        made.append(SceneEdge(start, end, edge.type, edge.text, edge.score))
     dense = _join_clouds(clouds, options) if clouds else None
     return builder.build(nodes, made, dense, source_sha256=source_sha256, extras=extras)
 

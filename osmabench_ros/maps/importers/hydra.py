@@ -2,7 +2,7 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,7 @@ def import_payload(payload: bytes, options: ImportOptions, method: Method = METH
     require('spark_dsg', 'scene graphs of Hydra', 'hydra')
     what = 'the payload, of which only full updates can be read,'
     try:
-        graph = parse_in_fence(read_payload, payload, what, libraries=_LIBRARIES)
+        graph = parse_in_fence(read_graph, payload, what, libraries=_LIBRARIES, is_payload=True)
     except LimitError as error:
         raise MapError(str(error)) from error
     return _build_map(graph, options, hashlib.sha256(payload).hexdigest(), method)
@@ -136,21 +136,14 @@ def _add_mesh(
     )
 
 
-def read_graph(path: Path) -> dict[str, Any]:
-    """Read objects, edges and mesh of a file, in the fence; MapError if it is not readable."""
-    return _load(path, lambda kind: kind.load(str(path)))
-
-
-def read_payload(path: Path) -> dict[str, Any]:
-    """Read a file with a serialized graph; see `read_graph`."""
-    return _load(path, lambda kind: kind.from_binary(path.read_bytes()))
-
-
-def _load(path: Path, load: Callable[[Any], Any]) -> dict[str, Any]:
+def read_graph(path: Path, is_payload: bool = False) -> dict[str, Any]:
+    """Read objects, edges and mesh of a file or payload, in the fence; MapError if unreadable."""
     import spark_dsg
 
+    kind = spark_dsg.DynamicSceneGraph
     with errors_as(MapError, f'{path} is not a scene graph that spark-dsg reads', _READING_ERRORS):
-        return _read_plain(load(spark_dsg.DynamicSceneGraph))
+        graph = kind.from_binary(path.read_bytes()) if is_payload else kind.load(str(path))
+        return _read_plain(graph)
 
 
 def _read_plain(graph: Any) -> dict[str, Any]:

@@ -18,8 +18,9 @@ from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.maps import standard_messages
+from osmabench_ros.geometry.boxes import OrientedBox
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
+from osmabench_ros.maps.standard_messages import find_oriented_box, list_fields, make_records
 from osmabench_ros.maps.storage import pack_map
 from osmabench_ros.msg import SceneGraph as SceneGraphMessage
 from osmabench_ros.msg import SceneObject as SceneObjectMessage
@@ -50,25 +51,25 @@ except ImportError:
 
 def detections_message(graph: SceneGraph, header: Header) -> Detection3DArray:
     """Return the objects with a box as Detection3DArray; classes go by name, no score is NaN."""
-    found = [standard_messages.make_detection(node) for node in graph.of_kind(NodeKind.OBJECT)]
-    detections = [_detection_message(item, header) for item in found if item is not None]
+    found = ((node, find_oriented_box(node)) for node in graph.of_kind(NodeKind.OBJECT))
+    detections = [_detection_message(node, box, header) for node, box in found if box is not None]
     return Detection3DArray(header=header, detections=detections)
 
 
-def _detection_message(detection: standard_messages.Detection, header: Header) -> Detection3D:
-    center = poses.pose_message(detection.pose)
+def _detection_message(node: SceneNode, box: OrientedBox, header: Header) -> Detection3D:
+    center = poses.pose_message(box.pose)
     results = []
-    for class_id, score in detection.hypotheses:
+    for label in node.labels:
         result = ObjectHypothesisWithPose()
-        result.hypothesis.class_id = class_id
-        result.hypothesis.score = float(score)
+        result.hypothesis.class_id = label.name
+        result.hypothesis.score = float(label.score)
         result.pose.pose = center
         results.append(result)
     return Detection3D(
         header=header,
-        id=detection.id,
+        id=str(node.id),
         results=results,
-        bbox=BoundingBox3D(center=center, size=poses.vector_message(detection.size)),
+        bbox=BoundingBox3D(center=center, size=poses.vector_message(box.size)),
     )
 
 
@@ -90,14 +91,14 @@ def publish_vision_labels(node: Node, label_set: LabelSet, stamp_ns: int) -> Non
 
 def point_cloud_message(dense: DenseMap, header: Header, *, max_points: int = 0) -> PointCloud2:
     """Return the points of a map as a cloud, thinned evenly to `max_points`; 0 keeps all."""
-    records = standard_messages.make_records(dense)
+    records = make_records(dense)
     if max_points and len(records) > max_points:
         records = records[np.linspace(0, len(records) - 1, max_points).astype(np.int64)]
     fields = [
         PointField(
             name=field.name, offset=field.offset, datatype=field.datatype, count=field.count
         )
-        for field in standard_messages.list_fields(records)
+        for field in list_fields(records)
     ]
     return PointCloud2(
         header=header,

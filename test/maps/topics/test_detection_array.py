@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.world.bags import header, make, pose_message, xyz
@@ -5,11 +7,7 @@ from support.world.bags import header, make, pose_message, xyz
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.importer import TopicOptions
-from osmabench_ros.maps.standard_messages import (
-    convert_detections,
-    make_detection,
-    map_of_detections,
-)
+from osmabench_ros.maps.standard_messages import find_oriented_box, map_of_detections
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 LABELS = LabelSet.from_names('room', ['chair', 'coffee table'])
@@ -61,11 +59,12 @@ def test_boxes_become_nodes_with_their_best_class_first():
     np.testing.assert_allclose(first.box.center, [1, 2, 3])
 
 
-def test_a_node_survives_the_detection():
+def test_a_node_without_an_oriented_box_gets_one_along_the_axes():
     node = read(detection('4', [('chair', 0.2)], 0.3)).graph.nodes[0]
-    again = convert_detections([make_detection(node)], LABELS)[0]
-    assert (again.id, again.labels) == (node.id, node.labels)
-    np.testing.assert_allclose(again.oriented_box.corners(), node.oriented_box.corners())
+    assert find_oriented_box(node) is node.oriented_box
+    plain = find_oriented_box(replace(node, oriented_box=None))
+    np.testing.assert_allclose(plain.axis_aligned().minimum, node.box.minimum)
+    assert find_oriented_box(replace(node, box=None, oriented_box=None)) is None
 
 
 def test_names_that_are_no_node_ids_are_kept_beside_new_ids():
