@@ -20,12 +20,12 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.metrics.nearest_neighbours import nearest
 from osmabench_ros.metrics.segmentation import (
     SegmentationScores,
-    hallucinated_points,
-    scene_vocabulary,
-    segmentation_scores,
+    count_hallucinated_points,
+    list_scene_vocabulary,
+    score_segmentation,
     strict_confusion,
 )
-from osmabench_ros.metrics.statistics import PairedDifference, paired_difference
+from osmabench_ros.metrics.statistics import PairedDifference, compare_pairs
 from osmabench_ros.scenes.visibility import find_visible_points, sample_surface
 from osmabench_ros.semantics.cloud import LabelledCloud
 
@@ -47,7 +47,7 @@ def main() -> int:
         )
         console.print(f'apartment {seed}: {figures}')
     baseline, camera = zip(*rows, strict=True)
-    compared = paired_difference(baseline, camera, unit='scenes')
+    compared = compare_pairs(baseline, camera, unit='scenes')
     _print(arguments.mapper, rows, compared)
     return 0 if compared.difference.high < 0 else 1
 
@@ -89,12 +89,12 @@ def _strict_scores(semantic_map: SemanticMap, truth: LabelledCloud) -> Segmentat
         dense.labels,
         nearest(truth.points, dense.points),
         max_distance_m=MAX_DISTANCE_M,
-        vocabulary=scene_vocabulary(truth.labels, ()),
-        hallucinated=hallucinated_points(
+        vocabulary=list_scene_vocabulary(truth.labels, ()),
+        hallucinated=count_hallucinated_points(
             dense.points, dense.labels, made_up, truth.points, cell_m=MAX_DISTANCE_M
         ),
     )
-    return segmentation_scores(matrix, ignored=())
+    return score_segmentation(matrix, ignored=())
 
 
 def _print(mapper: str, rows: list[list[float]], compared: PairedDifference) -> None:

@@ -39,8 +39,8 @@ from osmabench_ros.base.files import check_file, write_json
 from osmabench_ros.metrics.confusion import confusion_matrix
 from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex, Neighbours
 from osmabench_ros.metrics.openlex3d import PointFeatures, top_n_frequency
-from osmabench_ros.metrics.similarity import best_prompts
-from osmabench_ros.metrics.tiers import TieredObject, tiers_by_id
+from osmabench_ros.metrics.similarity import find_best_prompts
+from osmabench_ros.metrics.tiers import TieredObject, collect_tiers
 from osmabench_ros.suites.map_geometry import MapGeometrySuite
 from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
 from osmabench_ros.suites.suite import Correspondences, SuiteContext
@@ -108,14 +108,15 @@ def ranking_case(device: str, quick: bool) -> Iterator[Row]:
     prompts = rng.normal(size=(PROMPTS, DIMENSIONS)).astype(np.float32)
     few = rng.standard_normal((RANKED_BY_PUBLISHED_WAY, DIMENSIONS), np.float32)
     ranking = broadcast_ranking(few, prompts, 5)
-    must_agree('prompt ranking', best_prompts(few, prompts, 5, device=device), ranking)
+    must_agree('prompt ranking', find_best_prompts(few, prompts, 5, device=device), ranking)
     # The call above has warmed up the allocator, whose first pages cost several times as much.
     published = timed(partial(broadcast_ranking, few, prompts, 5), 2)
     a_feature = plain_product(prompts, device) / RANKED_BY_PUBLISHED_WAY
     for n in (1_000,) if quick else (1_000, 20_000, 200_000):
         features = rng.standard_normal((n, DIMENSIONS), np.float32)
         ours = timed(
-            partial(best_prompts, features, prompts, 5, device=device), 3 if n < 100_000 else 1
+            partial(find_best_prompts, features, prompts, 5, device=device),
+            3 if n < 100_000 else 1,
         )
         yield Row(
             'prompt ranking',
@@ -157,7 +158,7 @@ def top_n_case(_device: str, quick: bool) -> Iterator[Row]:
     objects, rows = 200, 1_000
     names = [f'word {i}' for i in range(PROMPTS)]
     words = [frozenset(rng.integers(0, PROMPTS, 5).tolist()) for _ in range(objects)]
-    tiers = tiers_by_id(
+    tiers = collect_tiers(
         TieredObject(i, tuple(names[j] for j in sorted(own))) for i, own in enumerate(words)
     )
     best = rng.integers(0, PROMPTS, (rows, 5))

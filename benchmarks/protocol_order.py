@@ -20,7 +20,7 @@ from pathlib import Path
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.bringup.runner.matrix_runner import run_matrix
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.metrics.statistics import paired_difference
+from osmabench_ros.metrics.statistics import compare_pairs
 from osmabench_ros.runs.config import load_config, parse_config
 
 PROMPTED = ('office', 'bedroom', 'kitchen', 'living_room')
@@ -99,7 +99,7 @@ def _in_order(metrics: Sequence[MetricRecord], figure: Figure) -> bool:
     for better, worse in pairwise(ORDER):
         high, low = (_values(metrics, mapper, figure) for mapper in (better, worse))
         seeds = sorted(high.keys() & low.keys())
-        found = paired_difference([low[s] for s in seeds], [high[s] for s in seeds]).difference
+        found = compare_pairs([low[s] for s in seeds], [high[s] for s in seeds]).difference
         above = found.low > 0
         holds &= above
         print(

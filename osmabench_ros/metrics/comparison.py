@@ -17,7 +17,7 @@ POWER = 0.8
 _MOST_UNITS = 10**7
 
 
-def power_of(units: int, effect: float, *, level: float = statistics.LEVEL) -> float:
+def compute_power(units: int, effect: float, *, level: float = statistics.LEVEL) -> float:
     """Return how often the t interval of paired differences leaves out 0 (Cohen, 1988).
 
     Parameters
@@ -36,7 +36,7 @@ def power_of(units: int, effect: float, *, level: float = statistics.LEVEL) -> f
     return 1.0 - float(ncfdtr(1, units - 1, units * effect**2, bound))
 
 
-def smallest_difference(units: int, spread: float, *, power: float = POWER) -> float:
+def find_smallest_difference(units: int, spread: float, *, power: float = POWER) -> float:
     """Return the difference that so many units show with a power; NaN below three units.
 
     Parameters
@@ -52,10 +52,10 @@ def smallest_difference(units: int, spread: float, *, power: float = POWER) -> f
 
     if units < statistics.LEAST_UNITS or not math.isfinite(spread):
         return math.nan
-    return spread * float(brentq(lambda effect: power_of(units, effect) - power, 1e-6, 100.0))
+    return spread * float(brentq(lambda effect: compute_power(units, effect) - power, 1e-6, 100.0))
 
 
-def units_needed(difference: float, spread: float, *, power: float = POWER) -> int:
+def count_needed_units(difference: float, spread: float, *, power: float = POWER) -> int:
     """Return how many units show a difference with a power; three at least.
 
     Parameters
@@ -70,14 +70,14 @@ def units_needed(difference: float, spread: float, *, power: float = POWER) -> i
     if spread <= 0:
         return statistics.LEAST_UNITS
     effect, high = difference / spread, statistics.LEAST_UNITS
-    while power_of(high, effect) < power:
+    while compute_power(high, effect) < power:
         if high > _MOST_UNITS:
             return high
         high *= 2
     low = max(statistics.LEAST_UNITS, high // 2)
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if power_of(middle, effect) >= power else (middle + 1, high)
+        low, high = (low, middle) if compute_power(middle, effect) >= power else (middle + 1, high)
     return low
 
 
@@ -111,7 +111,7 @@ class Spread:
         return math.sqrt(max(0.0, self.total**2 - saved))
 
 
-def spread_of(differences: Mapping[tuple[str, ...], float]) -> Spread:
+def measure_spread(differences: Mapping[tuple[str, ...], float]) -> Spread:
     """Return the spread of differences by (unit, inner unit), one level deep."""
     groups: dict[tuple[str, ...], list[float]] = {}
     for place, value in differences.items():
@@ -121,12 +121,12 @@ def spread_of(differences: Mapping[tuple[str, ...], float]) -> Spread:
     return Spread(
         len(means),
         float(np.std(means, ddof=1)) if len(means) > 1 else math.nan,
-        _pooled(several),
+        _pool_spreads(several),
         float(np.mean([1 / len(values) for values in groups.values()])) if groups else 1.0,
     )
 
 
-def _pooled(groups: Sequence[Sequence[float]]) -> float:
+def _pool_spreads(groups: Sequence[Sequence[float]]) -> float:
     freedom = sum(len(values) - 1 for values in groups)
     squares = sum(float(np.var(values) * len(values)) for values in groups)
     return math.sqrt(squares / freedom) if freedom else math.nan
@@ -226,7 +226,7 @@ def compare_with_reference(
     ----------
     figures : mapping of str to mapping of str or tuple of str to float
         A metric by condition (or method) and place. Places that one side lacks, or where the
-        metric is not applicable, leave that comparison. Tuples are nested: see `nested_means`.
+        metric is not applicable, leave that comparison. Tuples are nested: see `average_nested`.
     reference : str
         Key of the reference.
     unit : str
@@ -241,7 +241,7 @@ def compare_with_reference(
         If the reference is not among the keys.
     """
     choose(reference, figures, MetricError, f'there is no "{reference}" to compare with')
-    level = nested_level(place for item in figures.values() for place in item)
+    level = find_nested_level(place for item in figures.values() for place in item)
     if level is not None:
         unit = NESTED[level]
     pairs = {
@@ -250,10 +250,10 @@ def compare_with_reference(
         if name != reference
     }
     paired = {
-        name: statistics.paired_difference(item.first, item.second, unit=unit, owners=item.owners)
+        name: statistics.compare_pairs(item.first, item.second, unit=unit, owners=item.owners)
         for name, item in pairs.items()
     }
-    adjusted = statistics.corrected_tests(paired) or {}
+    adjusted = statistics.correct_tests(paired) or {}
     return {
         name: Comparison(
             paired[name],
@@ -265,7 +265,7 @@ def compare_with_reference(
     }
 
 
-def nested_level(places: Iterable[Place]) -> int | None:
+def find_nested_level(places: Iterable[Place]) -> int | None:
     """Return the outermost level with more than one place, 0 if none has; None if not nested."""
     nested = [place for place in places if isinstance(place, tuple)]
     if not nested:
@@ -274,7 +274,7 @@ def nested_level(places: Iterable[Place]) -> int | None:
     return next((i for i in levels if len({place[: i + 1] for place in nested}) > 1), 0)
 
 
-def nested_means(
+def average_nested(
     figures: Mapping[tuple[str, ...], float], level: int = 0
 ) -> dict[tuple[str, ...], float]:
     """Average values by place from inside out, until one is left for each unit of a level.
@@ -327,7 +327,7 @@ class _Pairs:
             hung = None if owners is None else [owners.get(str(place), ()) for place, *_ in both]
             return cls([pair[0] for _, pair in both], [pair[1] for _, pair in both], hung)
         one, two = (
-            nested_means({tuple(place): pair[side] for place, pair in both}, level)
+            average_nested({tuple(place): pair[side] for place, pair in both}, level)
             for side in (0, 1)
         )
         changes = {tuple(place): pair[1] - pair[0] for place, pair in both}
@@ -337,9 +337,9 @@ class _Pairs:
 def _spread(changes: Mapping[tuple[str, ...], float], level: int) -> Spread:
     """Return the spread between units of a level, and inside by the first level that differs."""
     depths = range(level + 1, min(map(len, changes), default=0))
-    nested = [spread_of(nested_means(changes, depth)) for depth in depths]
-    means = {(*place, ''): value for place, value in nested_means(changes, level).items()}
-    return next((item for item in nested if math.isfinite(item.inside)), spread_of(means))
+    nested = [measure_spread(average_nested(changes, depth)) for depth in depths]
+    means = {(*place, ''): value for place, value in average_nested(changes, level).items()}
+    return next((item for item in nested if math.isfinite(item.inside)), measure_spread(means))
 
 
 ASSUMED_SPREAD = 5.0
@@ -352,7 +352,7 @@ _ASSUMED = (
 )
 
 
-def expected_power(places: Iterable[tuple[str, ...]], columns: int) -> list[str]:
+def estimate_power(places: Iterable[tuple[str, ...]], columns: int) -> list[str]:
     """Return the smallest difference that a planned matrix can show, and the units others need.
 
     Parameters
@@ -365,7 +365,7 @@ def expected_power(places: Iterable[tuple[str, ...]], columns: int) -> list[str]
     places = list(places)
     if columns < 2:
         return []
-    level = nested_level(places) or 0
+    level = find_nested_level(places) or 0
     count, unit = len({place[: level + 1] for place in places}), NESTED[level]
     beyond = '' if level == 0 else ', and nothing about other scenes'
     there = f'{count} {unit if count > 1 else unit.removesuffix("s")}'
@@ -373,10 +373,10 @@ def expected_power(places: Iterable[tuple[str, ...]], columns: int) -> list[str]
         least = statistics.LEAST_UNITS
         shown = f'{there}: no interval, so no difference can be shown; it takes {least}'
     else:
-        points = smallest_difference(count, ASSUMED_SPREAD)
+        points = find_smallest_difference(count, ASSUMED_SPREAD)
         shown = f'{there} can show a difference of {points:.1f} points{beyond}'
     needed = ', '.join(
-        f'{units_needed(points, ASSUMED_SPREAD)} for {points:g}' for points in DIFFERENCES
+        f'{count_needed_units(points, ASSUMED_SPREAD)} for {points:g}' for points in DIFFERENCES
     )
     return [
         f'{shown} (in four of five matrices the 95 % interval leaves out 0)',

@@ -61,8 +61,8 @@ class ConfusionMatrix:
         object.__setattr__(self, 'labels', labels)
 
     def __add__(self, other: ConfusionMatrix) -> ConfusionMatrix:
-        """Add by label; see `summed`."""
-        return summed([self, other])
+        """Add by label; see `sum_matrices`."""
+        return sum_matrices([self, other])
 
 
 def count_pairs(truth: torch.Tensor, predicted: torch.Tensor, classes: int) -> torch.Tensor:
@@ -126,7 +126,7 @@ def confusion_matrix(
 def _counts(pair: Sequence[Any], labels: NDArray[np.int64], device: torch.device) -> torch.Tensor:
     import torch
 
-    table, offset = _lookup(labels, device)
+    table, offset = _make_lookup(labels, device)
     counts = torch.zeros(len(labels) ** 2, dtype=torch.int64, device=device)
     size = _CHUNK_OF_CPU if device.type == 'cpu' else _CHUNK_OF_CUDA
     for start in range(0, len(pair[0]), size):
@@ -149,7 +149,7 @@ def _places(labels: Any, offset: int, table: torch.Tensor) -> torch.Tensor:
     return values.clamp(-offset, len(table) - 1 - offset).add_(offset)
 
 
-def _lookup(labels: NDArray[np.int64], device: torch.device) -> tuple[torch.Tensor, int]:
+def _make_lookup(labels: NDArray[np.int64], device: torch.device) -> tuple[torch.Tensor, int]:
     """Return the index of every label, and the offset to add to a label to look it up."""
     offset = 1 - int(labels.min())
     outside = int(np.flatnonzero(labels == OUTSIDE)[0])
@@ -159,7 +159,7 @@ def _lookup(labels: NDArray[np.int64], device: torch.device) -> tuple[torch.Tens
     return to_tensor(table, device), offset
 
 
-def summed(matrices: Iterable[ConfusionMatrix]) -> ConfusionMatrix:
+def sum_matrices(matrices: Iterable[ConfusionMatrix]) -> ConfusionMatrix:
     """Add matrices by label; each may have different labels.
 
     Returns
@@ -235,11 +235,11 @@ def read_confusion_sets(
     single: dict[str, ConfusionMatrix] = {}
     for path in paths:
         if path.is_dir():
-            sets.update((str(folder), _read_folder(folder)) for folder in _folders(path))
+            sets.update((str(folder), _read_folder(folder)) for folder in _list_folders(path))
         elif path.suffix == '.npz':
             sets[str(path)] = read_confusions(path)
         else:
-            _add(single, _scene_of(path), read_confusion_pickle(path), path)
+            _add(single, _find_scene(path), read_confusion_pickle(path), path)
     if together:
         for scenes in sets.values():
             for scene, matrix in scenes.items():
@@ -267,7 +267,7 @@ def read_confusion_pickle(path: Path) -> ConfusionMatrix:
             return ConfusionMatrix(counts, np.asarray(data['labels'], np.int64))
 
 
-def _folders(path: Path) -> list[Path]:
+def _list_folders(path: Path) -> list[Path]:
     """Return the folders at or below a path that hold matrices themselves."""
     patterns = (f'*{PICKLE_SUFFIX}', '*.npz')
     found = sorted({file.parent for pattern in patterns for file in path.rglob(pattern)})
@@ -279,14 +279,14 @@ def _folders(path: Path) -> list[Path]:
 def _read_folder(path: Path) -> dict[str, ConfusionMatrix]:
     found: dict[str, ConfusionMatrix] = {}
     for file in sorted(path.glob(f'*{PICKLE_SUFFIX}')):
-        _add(found, _scene_of(file), read_confusion_pickle(file), file)
+        _add(found, _find_scene(file), read_confusion_pickle(file), file)
     for file in sorted(path.glob('*.npz')):
         for scene, matrix in read_confusions(file).items():
             _add(found, scene, matrix, file)
     return found
 
 
-def _scene_of(path: Path) -> str:
+def _find_scene(path: Path) -> str:
     return path.name.removesuffix(PICKLE_SUFFIX).removesuffix('.pkl')
 
 

@@ -19,7 +19,7 @@ gets sparser. It closes the gaps of a lattice of 5.6 cm.
 """
 
 
-def occupied_voxels(points: NDArray[np.floating], edge_m: float) -> NDArray[np.int64]:
+def find_occupied_voxels(points: NDArray[np.floating], edge_m: float) -> NDArray[np.int64]:
     """Return the keys of the cells that hold a point, ascending and without repeats.
 
     Cells are aligned with the origin of the world, so keys of several clouds can be compared.
@@ -36,11 +36,11 @@ def occupied_voxels(points: NDArray[np.floating], edge_m: float) -> NDArray[np.i
     MetricError
         If a point is more than 2**20 cells away from the origin.
     """
-    return np.unique(voxel_keys(points, edge_m))
+    return np.unique(compute_voxel_keys(points, edge_m))
 
 
-def voxel_keys(points: NDArray[np.floating], edge_m: float) -> NDArray[np.int64]:
-    """Return the key of each point's cell, shape (N,); see `occupied_voxels`."""
+def compute_voxel_keys(points: NDArray[np.floating], edge_m: float) -> NDArray[np.int64]:
+    """Return the key of each point's cell, shape (N,); see `find_occupied_voxels`."""
     if not edge_m > 0:
         raise MetricError(f'a voxel needs an edge > 0, not {edge_m} m')
     keys = np.zeros(len(points), np.int64)
@@ -86,7 +86,7 @@ class GeometryScores:
     f_score: tuple[float, ...]
 
 
-def geometry_scores(
+def score_geometry(
     map_to_truth_m: NDArray[np.floating],
     truth_to_map_m: NDArray[np.floating],
     thresholds_m: Sequence[float],
@@ -147,7 +147,7 @@ def precision_by_place(
     """
     if not len(points):
         return float('nan')
-    _, places = np.unique(voxel_keys(points, edge_m), return_inverse=True)
+    _, places = np.unique(compute_voxel_keys(points, edge_m), return_inverse=True)
     near = np.bincount(places, distances_m <= threshold_m)
     return float((near / np.bincount(places)).mean())
 
@@ -163,16 +163,16 @@ def harmonic_mean(precision: float, recall: float) -> float:
     return 2 * precision * recall / total if total > 0 else 0.0
 
 
-def volume_of(points: NDArray[np.floating], edge_m: float) -> float:
+def measure_volume(points: NDArray[np.floating], edge_m: float) -> float:
     """Return the volume of the cells that hold a point, cubic metres.
 
     Of points far from the truth it is the hallucinated volume, of true points far from the map
     the missed one; lower is better, >= 0. Cells make it independent of the density.
     """
-    return len(occupied_voxels(points, edge_m)) * edge_m**3
+    return len(find_occupied_voxels(points, edge_m)) * edge_m**3
 
 
-def surfel_distances(
+def find_surfel_distances(
     points: NDArray[np.floating],
     centers: NDArray[np.floating],
     normals: NDArray[np.floating],
@@ -229,7 +229,7 @@ def normal_consistency(
     return mean_distance(known), len(known)
 
 
-def estimated_normals(
+def estimate_normals(
     points: NDArray[np.floating], rows: NDArray[np.integer], neighbours: int = 12
 ) -> NDArray[np.float64]:
     """Return unit normals of some points of a cloud, from the plane through their neighbours.

@@ -100,7 +100,7 @@ def attribute_accuracy(
     given = {key for node in predicted.nodes for key in node.attributes}
     return {
         key: Share.of(
-            _same_value(predicted.by_id[p], true.by_id[t], key, same)
+            _is_same_value(predicted.by_id[p], true.by_id[t], key, same)
             for p, t in matches.pairs
             if key in true.by_id[t].attributes
         )
@@ -109,7 +109,7 @@ def attribute_accuracy(
     }
 
 
-def _same_value(predicted: SceneNode, true: SceneNode, key: str, same: SameLabel) -> bool:
+def _is_same_value(predicted: SceneNode, true: SceneNode, key: str, same: SameLabel) -> bool:
     value, wanted = predicted.attributes.get(key), true.attributes[key]
     if isinstance(value, str) and isinstance(wanted, str):
         return same(value, wanted)
@@ -165,7 +165,7 @@ Triple = tuple[int, str, int]
 _NOWHERE: Triple = (0, '', 0)
 
 
-def canonical_relation(source: int, name: str, target: int) -> Triple | None:
+def find_canonical_relation(source: int, name: str, target: int) -> Triple | None:
     """Return a relation under its name in this package, None if the name is unknown.
 
     Parameters
@@ -186,7 +186,7 @@ def canonical_relation(source: int, name: str, target: int) -> Triple | None:
     return source, name, target
 
 
-def relation_scores(
+def score_relations(
     matches: NodeMatches,
     predicted: SceneGraph,
     true: SceneGraph,
@@ -225,9 +225,9 @@ def relation_scores(
     """
     nodes = None if considered is None else frozenset(considered)
     wanted_kinds = None if kinds is None else frozenset(kinds)
-    open_ones = _triples(doubtful, nodes, wanted_kinds)
-    wanted = _triples(true.edges, nodes, wanted_kinds) - open_ones
-    places, unknown = _ranked_triples(predicted, matches.true_of, wanted_kinds)
+    open_ones = _list_triples(doubtful, nodes, wanted_kinds)
+    wanted = _list_triples(true.edges, nodes, wanted_kinds) - open_ones
+    places, unknown = _rank_triples(predicted, matches.true_of, wanted_kinds)
     places = [
         (score, triple)
         for score, triple in places
@@ -237,7 +237,7 @@ def relation_scores(
     places.sort(key=lambda place: (-place[0], place[1] in wanted, place[1] or _NOWHERE))
     ranked = [triple for _, triple in places]
     hits = [triple in wanted for triple in ranked]
-    of_kinds = _by_kind(wanted)
+    of_kinds = _group_by_kind(wanted)
     found = {
         k: {
             kind: Share.of(item in best for item in true_ones)
@@ -271,17 +271,17 @@ def relation_scores(
     )
 
 
-def _by_kind(triples: Iterable[Triple]) -> dict[str, set[Triple]]:
+def _group_by_kind(triples: Iterable[Triple]) -> dict[str, set[Triple]]:
     found: dict[str, set[Triple]] = {}
     for triple in triples:
         found.setdefault(triple[1], set()).add(triple)
     return found
 
 
-def _triples(
+def _list_triples(
     edges: Iterable[SceneEdge], nodes: frozenset[int] | None, kinds: frozenset[str] | None
 ) -> frozenset[Triple]:
-    triples = (canonical_relation(edge.source, edge.type, edge.target) for edge in edges)
+    triples = (find_canonical_relation(edge.source, edge.type, edge.target) for edge in edges)
     return frozenset(
         triple
         for triple in triples
@@ -291,7 +291,7 @@ def _triples(
     )
 
 
-def _ranked_triples(
+def _rank_triples(
     graph: SceneGraph, true_of: Mapping[int, int], kinds: frozenset[str] | None
 ) -> tuple[list[tuple[float, Triple | None]], int]:
     """Return unique predicted relations between true ids with their scores, best first.
@@ -302,7 +302,7 @@ def _ranked_triples(
     found: dict[Triple, float] = {}
     unknown = 0
     for edge in sorted(graph.edges, key=_score, reverse=True):
-        triple = canonical_relation(edge.source, edge.type, edge.target)
+        triple = find_canonical_relation(edge.source, edge.type, edge.target)
         if triple is None:
             unknown += 1
         elif kinds is None or triple[1] in kinds:
@@ -314,7 +314,7 @@ def _of_true(triple: Triple, true_of: Mapping[int, int]) -> Triple | None:
     source, name, target = triple
     if source not in true_of or target not in true_of:
         return None
-    return canonical_relation(true_of[source], name, true_of[target])
+    return find_canonical_relation(true_of[source], name, true_of[target])
 
 
 def _score(edge: SceneEdge) -> float:

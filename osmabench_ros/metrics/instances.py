@@ -16,7 +16,7 @@ SCANNET_THRESHOLDS = COCO_THRESHOLDS[:-1]
 """IoU thresholds of mAP: 0.50, 0.55, … 0.90, as in ScanNet's benchmark and OpenLex3D's code."""
 
 
-def greedy_hits(
+def find_greedy_hits(
     iou: NDArray[np.float64], confidence: NDArray[np.float64], threshold: float
 ) -> NDArray[np.bool_]:
     """Return which masks hit an instance that no better mask has hit before.
@@ -69,7 +69,7 @@ def average_precision(
     return float((gains * (found / tried)).sum())
 
 
-def scannet_verdicts(
+def judge_as_scannet(
     overlapping: NDArray[np.bool_], scores: Sequence[float]
 ) -> tuple[list[tuple[bool, float]], int]:
     """Return right and wrong masks with their scores, and the number of missed instances.
@@ -136,8 +136,8 @@ def kernel_average_precision(
 def coco_precision(
     iou: NDArray[np.float64], confidence: NDArray[np.float64], threshold: float
 ) -> float:
-    """Return `average_precision` of `greedy_hits`."""
-    hits = greedy_hits(iou, confidence, threshold)
+    """Return `average_precision` of `find_greedy_hits`."""
+    hits = find_greedy_hits(iou, confidence, threshold)
     return average_precision(hits, confidence, iou.shape[1])
 
 
@@ -151,7 +151,7 @@ def scannet_precision(
     """
     if not iou.shape[1]:
         return float('nan')
-    verdicts, missed = scannet_verdicts(iou > threshold, confidence.tolist())
+    verdicts, missed = judge_as_scannet(iou > threshold, confidence.tolist())
     true = np.array([verdict for verdict, _ in verdicts], bool)
     return kernel_average_precision(true, np.array([score for _, score in verdicts]), missed)
 
@@ -234,7 +234,7 @@ def panoptic_quality(iou: NDArray[np.float64]) -> PanopticQuality:
     )
 
 
-def pieces_of_instances(
+def count_pieces_of_instances(
     overlaps: Overlaps, *, min_share: float = 0.5, min_points: int = 1
 ) -> NDArray[np.int64]:
     """Count the masks that mostly lie in each instance: 1 is right, more is over-segmentation.
@@ -260,7 +260,7 @@ def pieces_of_instances(
     )
 
 
-def instances_of_pieces(
+def count_instances_of_pieces(
     overlaps: Overlaps, *, min_share: float = 0.5, min_points: int = 1
 ) -> NDArray[np.int64]:
     """Count the instances that mostly lie in each mask: more than 1 is under-segmentation.

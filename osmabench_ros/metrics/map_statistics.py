@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.metrics.geometry import occupied_voxels
-from osmabench_ros.metrics.matching import box_iou_of_nodes
+from osmabench_ros.metrics.geometry import find_occupied_voxels
+from osmabench_ros.metrics.matching import compute_box_iou_of_nodes
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.semantics.labels import UNLABELLED, normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind
@@ -73,7 +73,7 @@ def _points(semantic_map: SemanticMap) -> Iterator[MetricRecord]:
         extent = np.ptp(dense.points, axis=0)
         for axis, length in zip('xyz', extent.tolist(), strict=True):
             yield _record(f'extent_{axis}_m', length)
-        cells = len(occupied_voxels(dense.points, _CELL_M))
+        cells = len(find_occupied_voxels(dense.points, _CELL_M))
         yield _record('occupied_volume_m3', cells * _CELL_M**3)
 
 
@@ -84,7 +84,7 @@ def _repetitions(semantic_map: SemanticMap) -> Iterator[MetricRecord]:
         for metric in ('overlapping_objects', 'duplicate_objects'):
             yield MetricRecord.not_applicable(SUITE, '', metric, higher_is_better=False)
         return
-    overlapping = box_iou_of_nodes(boxed, boxed) >= OVERLAP_IOU
+    overlapping = compute_box_iou_of_nodes(boxed, boxed) >= OVERLAP_IOU
     np.fill_diagonal(overlapping, False)
     names = np.array([normalised_name(node.label) for node in boxed])
     same = (names[:, None] == names) & (names != '')

@@ -63,7 +63,7 @@ class Overlaps:
         )
 
 
-def overlaps_of_instances(
+def count_overlaps_of_instances(
     true_instances: NDArray[np.integer],
     predicted_instances: NDArray[np.integer],
     mask_ids: NDArray[np.integer] | None = None,
@@ -98,7 +98,7 @@ def overlaps_of_instances(
     )
 
 
-def overlaps_of_masks(
+def count_overlaps_of_masks(
     true_instances: NDArray[np.integer],
     map_rows: NDArray[np.integer],
     node_ids: NDArray[np.integer],
@@ -228,14 +228,14 @@ def mask_iou_of_nodes(
     return iou
 
 
-def box_of(node: SceneNode) -> AxisAlignedBox | None:
+def find_box(node: SceneNode) -> AxisAlignedBox | None:
     """Return the axis-aligned bounds of a node, None if it has no box at all."""
     if node.box is not None or node.oriented_box is None:
         return node.box
     return node.oriented_box.axis_aligned()
 
 
-def box_iou_of_nodes(
+def compute_box_iou_of_nodes(
     predicted: Sequence[SceneNode], true: Sequence[SceneNode]
 ) -> NDArray[np.float64]:
     """Return the IoU of axis-aligned boxes, shape (P, G), in [0, 1]; 0 for nodes without one."""
@@ -255,7 +255,7 @@ def _corners(nodes: Sequence[SceneNode]) -> tuple[NDArray[np.float64], NDArray[n
     """Return the corners of boxes, shapes (N, 3); NaN where there is none."""
     low, high = np.full((2, len(nodes), 3), np.nan)
     for i, node in enumerate(nodes):
-        box = box_of(node)
+        box = find_box(node)
         if box is not None:
             low[i], high[i] = box.minimum, box.maximum
     return low, high

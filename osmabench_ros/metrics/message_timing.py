@@ -150,7 +150,7 @@ def message_timing(
     ordered = np.sort(log_ns)
     steps = np.diff(ordered) / 1e9
     duration_s = float(ordered[-1] - ordered[0]) / 1e9
-    latency = _latency(log_ns, stamps_ns, clock)
+    latency = _measure_latency(log_ns, stamps_ns, clock)
     if not len(steps):
         return MessageTiming(1, 0.0, None, None, None, None, *latency)
     median_s = float(np.median(steps))
@@ -165,7 +165,7 @@ def message_timing(
     )
 
 
-def _latency(
+def _measure_latency(
     log_ns: NDArray[np.int64],
     stamps_ns: NDArray[np.int64] | None,
     clock: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
@@ -174,7 +174,7 @@ def _latency(
         return None, None, None
     received = log_ns
     if clock is not None and len(clock[0]):
-        received = _on_clock(log_ns, *clock)
+        received = _read_clock(log_ns, *clock)
     # A stamp of 0 means that the message was not stamped.
     stamped = stamps_ns != 0
     latency_s = (received - stamps_ns)[stamped] / 1e9
@@ -184,7 +184,7 @@ def _latency(
     return float(p50), float(p95), float(latency_s.max())
 
 
-def _on_clock(
+def _read_clock(
     log_ns: NDArray[np.int64], clock_log_ns: NDArray[np.int64], clock_ns: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the value of /clock at some log times; its first value before it began."""

@@ -25,7 +25,7 @@ TIE = 1 + 1e-12
 round them otherwise."""
 
 
-def nearest_by_grid(
+def find_nearest_by_grid(
     queries: torch.Tensor, references: torch.Tensor, max_distance_m: float = math.inf
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Find the nearest reference of every query.
@@ -53,7 +53,7 @@ def nearest_by_grid(
     rows = torch.full((len(queries),), -1, dtype=torch.int64, device=queries.device)
     distances = torch.full_like(rows, math.inf, dtype=torch.float64)
     open_rows = torch.arange(len(queries), device=queries.device)
-    edge = _first_edge(references)
+    edge = _choose_first_edge(references)
     while len(open_rows):
         grid = _Grid(references, edge)
         found, squared = grid.search(queries[open_rows])
@@ -67,7 +67,7 @@ def nearest_by_grid(
     return rows, distances.to(torch.float32)
 
 
-def _first_edge(references: torch.Tensor) -> float:
+def _choose_first_edge(references: torch.Tensor) -> float:
     """Return an edge that gives a cell a few points if they lie on surfaces."""
     low, high = references.min(dim=0).values, references.max(dim=0).values
     x, y, z = (float(side) for side in high - low)
@@ -104,20 +104,20 @@ class _Grid:
         """Return the nearest row within the 27 cells and its squared distance."""
         import torch
 
-        starts, counts = self._ranges(self._cells(queries))
+        starts, counts = self._find_ranges(self._cells(queries))
         ends = counts.sum(dim=1).cumsum(dim=0)
         rows, squared, begin = [], [], 0
         while begin < len(queries):
             done = int(ends[begin - 1]) if begin else 0
             budget = torch.tensor([done + PAIRS_PER_CHUNK], device=ends.device)
             end = max(int(torch.searchsorted(ends, budget, right=True)), begin + 1)
-            best = self._best(queries[begin:end], starts[begin:end], counts[begin:end])
+            best = self._find_best(queries[begin:end], starts[begin:end], counts[begin:end])
             rows.append(best[0])
             squared.append(best[1])
             begin = end
         return torch.cat(rows), torch.cat(squared)
 
-    def _ranges(self, cells: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _find_ranges(self, cells: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return begin and length of the nine ranges of sorted references, shapes (N, 9)."""
         import torch
 
@@ -135,7 +135,7 @@ class _Grid:
         ends = torch.searchsorted(self._keys, self._key(high), right=True)
         return starts, torch.where(inside, ends - starts, 0)
 
-    def _best(
+    def _find_best(
         self, queries: torch.Tensor, starts: torch.Tensor, counts: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         import torch
@@ -177,12 +177,12 @@ class Neighbours:
         """Return which queries have a neighbour at most this far away."""
         return self.distances_m <= distance_m
 
-    def rows_within(self, distance_m: float) -> NDArray[np.int64]:
+    def find_rows_within(self, distance_m: float) -> NDArray[np.int64]:
         """Return the indices of neighbours at most this far away, -1 where there is none."""
         return np.where(self.within(distance_m), self.indices, -1)
 
 
-def checked_points(points: NDArray[np.floating], what: str) -> NDArray[np.floating]:
+def validate_points(points: NDArray[np.floating], what: str) -> NDArray[np.floating]:
     """Return points of shape (N, 3) unchanged.
 
     Raises MetricError if the shape is another or a coordinate is not finite; `what` is named.
@@ -199,7 +199,7 @@ def checked_points(points: NDArray[np.floating], what: str) -> NDArray[np.floati
     return points
 
 
-def distinct_rows(points: NDArray[np.floating]) -> NDArray[np.int64] | None:
+def find_distinct_rows(points: NDArray[np.floating]) -> NDArray[np.int64] | None:
     """Return the first row of every place that holds points, ascending; None if all differ."""
     order = np.lexsort(points.T)
     same = (points[order[1:]] == points[order[:-1]]).all(axis=1)
@@ -228,11 +228,11 @@ class NeighbourIndex:
     ) -> None:
         from scipy.spatial import cKDTree
 
-        self._references = checked_points(references, what).astype(np.float32, copy=False)
+        self._references = validate_points(references, what).astype(np.float32, copy=False)
         # Trees need no torch.
         needs_none = device == 'cpu' or (device == 'auto' and not has_gpu_driver())
         self._device = None if needs_none else resolve_device(device)
-        self._rows = distinct_rows(self._references) if len(references) else None
+        self._rows = find_distinct_rows(self._references) if len(references) else None
         if self._rows is not None:
             self._references = self._references[self._rows]
         self._tree = None
@@ -272,7 +272,7 @@ class NeighbourIndex:
         MetricError
             If a coordinate is not finite.
         """
-        queries = checked_points(queries, what)
+        queries = validate_points(queries, what)
         indices = np.full(len(queries), -1, np.int64)
         distances = np.full(len(queries), np.inf, np.float32)
         if len(self):
@@ -313,7 +313,7 @@ class NeighbourIndex:
         if self._on_device is None:
             self._on_device = to_tensor(self._references, self._device)
         wanted = to_tensor(queries.astype(np.float32, copy=False), self._device)
-        rows, distances = nearest_by_grid(wanted, self._on_device, max_distance_m)
+        rows, distances = find_nearest_by_grid(wanted, self._on_device, max_distance_m)
         return rows.cpu().numpy(), distances.cpu().numpy()
 
 

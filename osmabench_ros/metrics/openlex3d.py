@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.nearest_neighbours import Neighbours
-from osmabench_ros.metrics.similarity import CosineTable, ranks_of_rows
-from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, WordCategory, stripped
+from osmabench_ros.metrics.similarity import CosineTable, rank_rows
+from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, WordCategory, strip_word
 from osmabench_ros.semantics.labels import group_rows_by_id
 
 MAX_DISTANCE_M = 0.05
@@ -75,7 +75,7 @@ def top_n_frequency(
     points : PointFeatures
         True points with the features that speak for them.
     best : ndarray of int, shape (M, N)
-        The N best prompts of each feature, see `best_prompts`.
+        The N best prompts of each feature, see `find_best_prompts`.
     labels : TieredLabels
         Words for the objects.
     prompts : sequence of str, length L
@@ -91,7 +91,7 @@ def top_n_frequency(
         Share in [0, 1] for each category but NONE; they add up to 1. Synonyms: higher is better.
         NaN if no object is scored.
     """
-    ids, objects = _distinct(points.object_ids)
+    ids, objects = _find_distinct(points.object_ids)
     table = labels.table(ids, prompts)
     scored = table[:, 0] != WordCategory.NONE if len(prompts) else np.zeros(len(ids), bool)
     if not scored.any():
@@ -107,7 +107,7 @@ def top_n_frequency(
     if not len(best):
         missing[:] = True
     near = ~missing
-    pairs = _counted_pairs(owner[near], rows[near] % max(len(best), 1), len(ids), len(best))
+    pairs = _count_pairs(owner[near], rows[near] % max(len(best), 1), len(ids), len(best))
     category = table[pairs.objects[:, None], best[pairs.rows]].min(
         axis=1, initial=WordCategory.NONE
     )
@@ -120,7 +120,7 @@ def top_n_frequency(
     return {WordCategory(i): float(value) for i, value in enumerate(means)}
 
 
-def _distinct(ids: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+def _find_distinct(ids: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
     """Return the distinct ids, ascending, and the index of each given id among them."""
     if not len(ids) or int(ids.max()) - int(ids.min()) > len(ids):
         return np.unique(ids, return_inverse=True)
@@ -139,7 +139,7 @@ class _Pairs(NamedTuple):
     counts: NDArray[np.integer]
 
 
-def _counted_pairs(
+def _count_pairs(
     owner: NDArray[np.integer], rows: NDArray[np.integer], objects: int, features: int
 ) -> _Pairs:
     """Count points by object and feature where that is less than one entry a point."""
@@ -150,7 +150,7 @@ def _counted_pairs(
     return _Pairs(used // max(features, 1), used % max(features, 1), counts[used])
 
 
-def category_shares(frequency: Mapping[WordCategory, float]) -> Iterator[tuple[str, float]]:
+def list_category_shares(frequency: Mapping[WordCategory, float]) -> Iterator[tuple[str, float]]:
     """Yield names and shares of the categories, best first."""
     for item in WordCategory:
         if item is not WordCategory.NONE:
@@ -175,7 +175,7 @@ class BoxScores:
     right: NDArray[np.float64]
 
 
-def box_scores(ranks: NDArray[np.integer], low: int, high: int, last: int) -> BoxScores:
+def score_boxes(ranks: NDArray[np.integer], low: int, high: int, last: int) -> BoxScores:
     """Score ranks against the box [low, high] of the ranks 0 to `last`.
 
     left = 1 + min(0, (r - low) / low), right = 1 - max(0, (r - high) / (last - high)),
@@ -256,7 +256,7 @@ def set_ranking(
     """
     place: dict[str, int] = {}
     for index, prompt in enumerate(prompts):
-        place.setdefault(stripped(prompt), index)
+        place.setdefault(strip_word(prompt), index)
     near = (points.rows >= 0) & (points.distances_m <= max_distance_m)
     found = []
     for object_id, own in group_rows_by_id(points.object_ids).items():
@@ -264,7 +264,7 @@ def set_ranking(
         if item is None or not (compat or TieredLabels.is_scored(item)):
             continue
         rows = points.rows[own if compat else own[near[own]]]
-        scores = _object_scores(item, rows, len(own), similarity, place, compat)
+        scores = _score_object(item, rows, len(own), similarity, place, compat)
         if scores:
             found.append({**scores, 'coverage': (float(near[own].mean()), len(own))})
     return _summary(found)
@@ -274,7 +274,7 @@ _Scores = Mapping[str, tuple[float, int]]
 """Figure of an object with its weight in points; NaN where it does not exist."""
 
 
-def _object_scores(
+def _score_object(
     item: TieredObject,
     rows: NDArray[np.int64],
     n: int,
@@ -292,36 +292,36 @@ def _object_scores(
     used, inverse, counts = np.unique(
         rows % similarity.shape[0], return_inverse=True, return_counts=True
     )
-    ranks = ranks_of_rows(similarity, used, wanted)
-    primary = box_scores(ranks[:, :n_synonyms], 0, n_synonyms - 1, last)
-    secondary = box_scores(ranks[:, n_synonyms:], n_synonyms, len(wanted) - 1, last)
+    ranks = rank_rows(similarity, used, wanted)
+    primary = score_boxes(ranks[:, :n_synonyms], 0, n_synonyms - 1, last)
+    secondary = score_boxes(ranks[:, n_synonyms:], n_synonyms, len(wanted) - 1, last)
     # Missing points add nothing to a share, so that the shares of the others are less than 1.
     share, missing = counts / n, 0 if compat else (n - len(rows)) / n
     # The published code overwrites these with every point, so that the last one remains.
     weights = np.eye(len(used))[inverse[-1]] if compat else share
     both = np.concatenate([primary.score, secondary.score], axis=1)
     return {
-        'overall': (_weighted(both, share), n),
-        'synonyms': (_weighted(primary.score, share), n),
-        'secondary': (_weighted(secondary.score, share), n),
-        'synonym_undershooting': (_violations(primary.right, weights, missing), n),
-        'secondary_overshooting': (_violations(secondary.left, weights, missing), n),
-        'secondary_undershooting': (_violations(secondary.right, weights, missing), n),
-        'synonym_inlier_rate': (_weighted(primary.score == 1, weights), n),
-        'secondary_inlier_rate': (_weighted(secondary.score == 1, weights), n),
+        'overall': (_average_weighted(both, share), n),
+        'synonyms': (_average_weighted(primary.score, share), n),
+        'secondary': (_average_weighted(secondary.score, share), n),
+        'synonym_undershooting': (_average_violations(primary.right, weights, missing), n),
+        'secondary_overshooting': (_average_violations(secondary.left, weights, missing), n),
+        'secondary_undershooting': (_average_violations(secondary.right, weights, missing), n),
+        'synonym_inlier_rate': (_average_weighted(primary.score == 1, weights), n),
+        'secondary_inlier_rate': (_average_weighted(secondary.score == 1, weights), n),
     }
 
 
 def _places(words: Sequence[str], place: Mapping[str, int]) -> list[int]:
-    return [place[stripped(word)] for word in words if stripped(word) in place]
+    return [place[strip_word(word)] for word in words if strip_word(word) in place]
 
 
-def _weighted(values: NDArray[np.generic], weights: NDArray[np.float64]) -> float:
+def _average_weighted(values: NDArray[np.generic], weights: NDArray[np.float64]) -> float:
     """Return the mean over labels and weighted features, NaN without labels."""
     return float(weights @ values.mean(axis=1)) if values.shape[1] else math.nan
 
 
-def _violations(
+def _average_violations(
     values: NDArray[np.float64], weights: NDArray[np.float64], missing: float
 ) -> float:
     """Return the mean of the values below 1 and of the zeros of missing points, NaN if none."""

@@ -84,7 +84,7 @@ class ScoresAtTime:
     records: tuple[MetricRecord, ...]
 
 
-def over_time_records(moments: Sequence[ScoresAtTime]) -> list[MetricRecord]:
+def make_over_time_records(moments: Sequence[ScoresAtTime]) -> list[MetricRecord]:
     """Summarise how each overall metric in [0, 1] grew.
 
     For a metric m there are ``m_over_frames`` and ``m_over_time``, its mean over the run, and

@@ -122,7 +122,7 @@ def registered(
             'by --align trajectory. Is it the same place?'
         )
     pairs = np.asarray(result.correspondence_set)
-    observability = _observability(
+    observability = _measure_observability(
         np.asarray(target.points)[pairs[:, 1]], np.asarray(target.normals)[pairs[:, 1]]
     )
     matrix = np.array(found)
@@ -137,7 +137,7 @@ def registered(
     )
 
 
-def _observability(points: NDArray[np.float64], normals: NDArray[np.float64]) -> float:
+def _measure_observability(points: NDArray[np.float64], normals: NDArray[np.float64]) -> float:
     """Return the smallest over the largest eigenvalue of the constraints on a motion.
 
     Rows (p x n, n) of a point p, in units of the cloud's extent, with normal n (Gelfand et al.,

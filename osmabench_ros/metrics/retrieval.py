@@ -76,7 +76,7 @@ def compat_average_precision(
         chosen = [p for p in retrieval.order(query)[:k] if retrieval.sizes[p] > 0]
         scores = [float(confidence[p, query]) for p in chosen]
         overlap = retrieval.iou[np.ix_(chosen, list(targets))]
-        found, lost = instances.scannet_verdicts(overlap > threshold, scores)
+        found, lost = instances.judge_as_scannet(overlap > threshold, scores)
         verdicts += found
         missed += lost
         wanted += len(targets)
@@ -99,7 +99,7 @@ def strict_average_precision(retrieval: Retrieval, threshold: float) -> float:
         if not len(targets):
             continue
         similarity = retrieval.similarity[:, query].astype(np.float64)
-        hits = instances.greedy_hits(retrieval.iou[:, list(targets)], similarity, threshold)
+        hits = instances.find_greedy_hits(retrieval.iou[:, list(targets)], similarity, threshold)
         values.append(instances.average_precision(hits, similarity, len(targets)))
     return float(np.mean(values)) if values else math.nan
 
@@ -142,7 +142,7 @@ def compat_inverse_rank(
     return float(np.mean(inverse)) if inverse else 0.0
 
 
-def first_ranks(retrieval: Retrieval, threshold: float = 0.5) -> Iterator[int | None]:
+def find_first_ranks(retrieval: Retrieval, threshold: float = 0.5) -> Iterator[int | None]:
     """Yield the 1-based rank of the first right object of each query, None if there is none.
 
     Of equally similar objects the wrong ones come first.
@@ -161,7 +161,7 @@ def mean_reciprocal_rank(retrieval: Retrieval, threshold: float = 0.5) -> float:
 
     In [0, 1], higher is better; NaN without queries that want anything.
     """
-    values = [0.0 if rank is None else 1 / rank for rank in first_ranks(retrieval, threshold)]
+    values = [0.0 if rank is None else 1 / rank for rank in find_first_ranks(retrieval, threshold)]
     return float(np.mean(values)) if values else math.nan
 
 
@@ -170,5 +170,5 @@ def recall_at_k(retrieval: Retrieval, k: int, threshold: float = 0.5) -> float:
 
     In [0, 1], higher is better; NaN without queries that want anything.
     """
-    values = [rank is not None and rank <= k for rank in first_ranks(retrieval, threshold)]
+    values = [rank is not None and rank <= k for rank in find_first_ranks(retrieval, threshold)]
     return float(np.mean(values)) if values else math.nan

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics import confusion
-from osmabench_ros.metrics.geometry import occupied_voxels
+from osmabench_ros.metrics.geometry import find_occupied_voxels
 from osmabench_ros.metrics.nearest_neighbours import Neighbours
 from osmabench_ros.semantics.labels import UNLABELLED
 
@@ -52,7 +52,7 @@ class SegmentationScores:
         return _ratio(float((self.iou[chosen] * weights).sum()), weights.sum())
 
 
-def segmentation_scores(
+def score_segmentation(
     matrix: confusion.ConfusionMatrix,
     *,
     ignored: Sequence[int] = COMPAT_IGNORED,
@@ -109,7 +109,7 @@ def _ratio(part: float, whole: float) -> float:
     return float(part / whole) if whole > 0 else float('nan')
 
 
-def scene_vocabulary(
+def list_scene_vocabulary(
     labels: NDArray[np.integer], ignored: Sequence[int] = COMPAT_IGNORED
 ) -> NDArray[np.int64]:
     """Return the classes that occur in the ground truth of a scene, ascending."""
@@ -147,7 +147,7 @@ def compat_confusion(
         'auto', 'cpu' or 'cuda'.
     """
     _check_lengths(truth, neighbours)
-    vocabulary = scene_vocabulary(truth, ignored)
+    vocabulary = list_scene_vocabulary(truth, ignored)
     if not len(truth):
         return confusion.confusion_matrix(truth, truth, vocabulary, device=device)
     taken = np.append(predicted, UNLABELLED)[neighbours.indices]
@@ -185,14 +185,14 @@ def strict_confusion(
     vocabulary : ndarray of int
         Classes that can be predicted: the scene's, or all of the label set (global).
     hallucinated : mapping of int to int, optional
-        Hallucinated surface per predicted class, in true points; see `hallucinated_points`.
+        Hallucinated surface per predicted class, in true points; see `count_hallucinated_points`.
     device : str
         'auto', 'cpu' or 'cuda'.
     """
     _check_lengths(truth, neighbours)
     table = np.append(predicted, confusion.NOTHING).astype(np.int32)
     table[table == UNLABELLED] = confusion.OUTSIDE
-    taken = table[neighbours.rows_within(max_distance_m)]
+    taken = table[neighbours.find_rows_within(max_distance_m)]
     kept = truth != UNLABELLED
     extra = (confusion.OUTSIDE, confusion.NOTHING)
     matrix = confusion.confusion_matrix(
@@ -206,7 +206,7 @@ def strict_confusion(
     return confusion.ConfusionMatrix(counts, labels)
 
 
-def hallucinated_points(
+def count_hallucinated_points(
     points: NDArray[np.floating],
     labels: NDArray[np.integer],
     hallucinated: NDArray[np.bool_],
@@ -239,10 +239,10 @@ def hallucinated_points(
     """
     if not hallucinated.any() or not len(truth_points):
         return {}
-    per_cell = len(truth_points) / len(occupied_voxels(truth_points, cell_m))
+    per_cell = len(truth_points) / len(find_occupied_voxels(truth_points, cell_m))
     wrong, classes = points[hallucinated], labels[hallucinated]
     return {
-        int(label): round(len(occupied_voxels(wrong[classes == label], cell_m)) * per_cell)
+        int(label): round(len(find_occupied_voxels(wrong[classes == label], cell_m)) * per_cell)
         for label in np.unique(classes)
     }
 
@@ -300,12 +300,12 @@ def score_scenes(
     figures = np.array([row[:3] for row in rows], np.float64)
     scored = figures[np.isfinite(figures).all(axis=1)]
     miou, fmiou, macc = (_mean(column) for column in scored.T)
-    rows.append(_row('overall', confusion.summed(matrices.values()), ignored))
+    rows.append(_row('overall', confusion.sum_matrices(matrices.values()), ignored))
     return [*rows, SegmentationRow(miou, fmiou, macc, 'overall_mean')]
 
 
 def _row(scene: str, matrix: confusion.ConfusionMatrix, ignored: Sequence[int]) -> SegmentationRow:
-    scores = segmentation_scores(matrix, ignored=ignored)
+    scores = score_segmentation(matrix, ignored=ignored)
     return SegmentationRow(scores.miou, scores.fmiou, scores.macc, scene)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _ELEMENTS_PER_CHUNK = 8_000_000
 
 
-def _unit_rows(vectors: NDArray[np.floating], what: str, device: torch.device) -> torch.Tensor:
+def _scale_rows(vectors: NDArray[np.floating], what: str, device: torch.device) -> torch.Tensor:
     if vectors.ndim != 2:
         raise MetricError(f'{what} have shape {vectors.shape}, expected (N, D)')
     tensor = to_tensor(np.asarray(vectors, np.float32), device)
@@ -69,7 +69,7 @@ class CosineTable:
         self._device = resolve_device(device)
         _check_dimensions(features, prompts)
         self._features = features
-        self._text = _unit_rows(prompts, 'prompts', self._device).T.contiguous()
+        self._text = _scale_rows(prompts, 'prompts', self._device).T.contiguous()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -78,7 +78,7 @@ class CosineTable:
 
     def __getitem__(self, rows: NDArray[np.integer] | slice) -> torch.Tensor:
         """Return the cosines of some features, shape (n, L)."""
-        return _unit_rows(self._features[rows], 'features', self._device) @ self._text
+        return _scale_rows(self._features[rows], 'features', self._device) @ self._text
 
     @property
     def rows_per_chunk(self) -> int:
@@ -108,7 +108,7 @@ def cosine_similarity(
     return result
 
 
-def best_prompts(
+def find_best_prompts(
     features: NDArray[np.floating],
     prompts: NDArray[np.floating],
     n: int,
@@ -124,11 +124,11 @@ def best_prompts(
         raise MetricError(f'of {len(prompts)} prompts one cannot take the best {n}')
     result = np.empty((len(features), n), np.int32)
     for part, cosines in _chunks(features, prompts, device):
-        result[part] = _first_best(cosines, n).cpu().numpy()
+        result[part] = _find_first_best(cosines, n).cpu().numpy()
     return result
 
 
-def _first_best(values: torch.Tensor, n: int) -> torch.Tensor:
+def _find_first_best(values: torch.Tensor, n: int) -> torch.Tensor:
     """Return the columns of the n largest values of each row, the first of equal ones first."""
     found = values.topk(min(n + 1, values.shape[1]), dim=1)
     columns = found.indices[:, :n].contiguous()
@@ -140,21 +140,21 @@ def _first_best(values: torch.Tensor, n: int) -> torch.Tensor:
     return columns
 
 
-def ranks_of_rows(
+def rank_rows(
     similarity: NDArray[np.floating] | CosineTable,
     rows: NDArray[np.integer],
     wanted: NDArray[np.integer],
 ) -> NDArray[np.int32]:
-    """Return `prompt_ranks` of some features, in chunks, shape (len(rows), W)."""
+    """Return `rank_prompts` of some features, in chunks, shape (len(rows), W)."""
     result = np.empty((len(rows), len(wanted)), np.int32)
     size = max(1, _ELEMENTS_PER_CHUNK // max(1, similarity.shape[1]))
     for start in range(0, len(rows), size):
         part = slice(start, start + size)
-        result[part] = prompt_ranks(similarity[rows[part]], wanted)
+        result[part] = rank_prompts(similarity[rows[part]], wanted)
     return result
 
 
-def prompt_ranks(
+def rank_prompts(
     similarity: NDArray[np.floating] | torch.Tensor, wanted: NDArray[np.integer]
 ) -> NDArray[np.int32]:
     """Return the 0-based ranks of some prompts for each feature, shape (N, W).

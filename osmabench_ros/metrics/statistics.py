@@ -105,7 +105,7 @@ def jackknife_interval(
     """
     from scipy.special import expit, logit, stdtrit
 
-    rows, kept = _finite_rows(values)
+    rows, kept = _select_finite_rows(values)
     value = statistic(rows) if len(rows) else math.nan
     units = _units(len(rows), None if owners is None else [owners[i] for i in kept])
     n = len(units)
@@ -164,7 +164,7 @@ def wilson_interval(hits: int, total: int, *, level: float = LEVEL) -> tuple[flo
     return (0.0 if hits == 0 else centre - half), (1.0 if hits == total else centre + half)
 
 
-def _finite_rows(
+def _select_finite_rows(
     values: Sequence[float] | NDArray[np.floating],
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Return the rows without NaN, and their indices."""
@@ -204,7 +204,7 @@ class PairedDifference:
     smallest_p: float
 
 
-def paired_difference(
+def compare_pairs(
     first: Sequence[float],
     second: Sequence[float],
     *,
@@ -230,18 +230,18 @@ def paired_difference(
     MetricError
         If the lengths differ.
     """
-    pairs = _paired(first, second)
-    changes, _ = _finite_rows(pairs[:, 1] - pairs[:, 0])
+    pairs = _pair(first, second)
+    changes, _ = _select_finite_rows(pairs[:, 1] - pairs[:, 0])
     return PairedDifference(
         jackknife_interval(pairs[:, 1] - pairs[:, 0], unit=unit, owners=owners),
         _cohens_dz(changes),
         _rank_biserial(changes),
         sign_flip_p(changes, seed=seed) if unit == SCENES else math.nan,
-        smallest_attainable_p(len(changes)),
+        find_smallest_attainable_p(len(changes)),
     )
 
 
-def _paired(first: Sequence[float], second: Sequence[float]) -> NDArray[np.float64]:
+def _pair(first: Sequence[float], second: Sequence[float]) -> NDArray[np.float64]:
     if len(first) != len(second):
         raise MetricError(f'pairs are needed, not {len(first)} and {len(second)} units')
     return np.stack([np.asarray(first, np.float64), np.asarray(second, np.float64)], axis=-1)
@@ -263,7 +263,7 @@ def _rank_biserial(changes: NDArray[np.float64]) -> float:
     return float((ranks * np.sign(moved)).sum() / ranks.sum())
 
 
-def smallest_attainable_p(units: int) -> float:
+def find_smallest_attainable_p(units: int) -> float:
     """Return the least two-sided p of a sign-flip test: 2 / 2**n, at most 1."""
     return min(1.0, 2.0 ** (1 - units))
 
@@ -276,14 +276,14 @@ def sign_flip_p(
     All sign patterns are tried for up to 16 units, else a random sample of them, counting the
     observed one, so that p is never 0. NaN without units.
     """
-    values, _ = _finite_rows(changes)
+    values, _ = _select_finite_rows(changes)
     n = len(values)
     if not n:
         return math.nan
     if n <= _EXACT_UP_TO:
         signs = 1.0 - 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
     else:
-        signs = _random_signs(seed, resamples, n)
+        signs = _draw_signs(seed, resamples, n)
     sums = np.abs(signs @ values)
     # Sums that differ only by rounding are ties; of changes that cancel, the sum is rounding.
     rounding = 1e-12 * float(np.abs(values).sum())
@@ -291,14 +291,14 @@ def sign_flip_p(
 
 
 @lru_cache(maxsize=1)
-def _random_signs(seed: int, resamples: int, units: int) -> NDArray[np.float64]:
+def _draw_signs(seed: int, resamples: int, units: int) -> NDArray[np.float64]:
     """Return sign patterns, the first without a flip; the metrics of a matrix share them."""
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], (resamples, units))
     signs[0] = 1.0
     return signs
 
 
-def holm_adjusted(p_values: Mapping[str, float]) -> dict[str, float]:
+def adjust_by_holm(p_values: Mapping[str, float]) -> dict[str, float]:
     """Return p values adjusted for the number of contrasts (Holm, 1979), keys as given."""
     ordered = sorted(p_values.items(), key=lambda item: item[1])
     adjusted, highest = {}, 0.0
@@ -308,7 +308,7 @@ def holm_adjusted(p_values: Mapping[str, float]) -> dict[str, float]:
     return {name: adjusted[name] for name in p_values}
 
 
-def corrected_tests(
+def correct_tests(
     contrasts: Mapping[str, PairedDifference], *, alpha: float = 0.05
 ) -> dict[str, float] | None:
     """Return Holm-adjusted p values, or None where no outcome could be significant.
@@ -322,7 +322,7 @@ def corrected_tests(
     least = max(item.smallest_p for item in contrasts.values())
     if least * len(contrasts) > alpha:
         return None
-    return holm_adjusted({name: item.p_value for name, item in contrasts.items()})
+    return adjust_by_holm({name: item.p_value for name, item in contrasts.items()})
 
 
 def relative_change(
@@ -355,5 +355,5 @@ def relative_change(
         before, after = rows.mean(axis=0)
         return float((after - before) / before) if before else math.nan
 
-    pairs = _paired(reference, condition)
+    pairs = _pair(reference, condition)
     return jackknife_interval(pairs, statistic=change, unit=unit, owners=owners)

@@ -59,7 +59,7 @@ class TieredObject:
         return self.synonyms, self.depictions, self.visually_similar
 
 
-def stripped(word: str) -> str:
+def strip_word(word: str) -> str:
     """Return a word as OpenLex3D compares it: without spaces, case kept."""
     return word.replace(' ', '')
 
@@ -86,7 +86,7 @@ class TieredLabels:
         """
         columns: dict[str, list[int]] = {}
         for index, prompt in enumerate(prompts):
-            columns.setdefault(stripped(prompt), []).append(index)
+            columns.setdefault(strip_word(prompt), []).append(index)
         table = np.full((len(object_ids), len(prompts)), WordCategory.INCORRECT, np.int8)
         for row, object_id in enumerate(object_ids):
             item = self.objects.get(int(object_id))
@@ -98,13 +98,13 @@ class TieredLabels:
             # Worst first, so that better categories overwrite.
             for category, words in reversed(list(enumerate([*item.tiers, nearby]))):
                 for word in words:
-                    table[row, columns.get(stripped(word), [])] = category
+                    table[row, columns.get(strip_word(word), [])] = category
         return table
 
     @staticmethod
     def is_scored(item: TieredObject) -> bool:
         """Return whether an object counts: it has synonyms, and none is part of a building."""
-        words = {stripped(word) for word in item.synonyms}
+        words = {strip_word(word) for word in item.synonyms}
         return bool(words) and not words & set(EXCLUDED_SYNONYMS)
 
     def prompts(self) -> list[str]:
@@ -161,6 +161,6 @@ def write_tiers(labels: TieredLabels, path: Path) -> None:
     write_text(path, f'{json.dumps(document, indent=1)}\n')
 
 
-def tiers_by_id(items: Iterable[TieredObject], *, machine_made: bool = False) -> TieredLabels:
+def collect_tiers(items: Iterable[TieredObject], *, machine_made: bool = False) -> TieredLabels:
     """Collect objects."""
     return TieredLabels({item.object_id: item for item in items}, machine_made)

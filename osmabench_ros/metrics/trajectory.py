@@ -113,7 +113,7 @@ def error_statistics(errors: NDArray[np.floating]) -> ErrorStatistics:
     )
 
 
-def associated(
+def associate(
     reference: StampedTrajectory,
     estimate: StampedTrajectory,
     *,
@@ -151,7 +151,7 @@ def associated(
     if not len(kept):
         raise MetricError(
             f'no stamps of the trajectories are within {max_difference_s:g} s: the reference '
-            f'lasts from {_seconds(other)}, the estimate from {_seconds(own)}; give another '
+            f'lasts from {_show_span(other)}, the estimate from {_show_span(own)}; give another '
             'largest difference or an offset, or check that both use the same clock'
         )
     if estimate_is_longer:
@@ -159,7 +159,7 @@ def associated(
     return reference.select(nearest[kept]), estimate.select(kept)
 
 
-def alignment_of(
+def find_alignment(
     reference: StampedTrajectory, estimate: StampedTrajectory, kind: TrajectoryAlignment
 ) -> Similarity:
     """Return the transformation from an associated estimate to the reference.
@@ -200,7 +200,7 @@ def turn_is_open(reference: StampedTrajectory, aligned: StampedTrajectory) -> bo
     Parameters
     ----------
     reference, aligned : StampedTrajectory
-        Associated; the estimate after its alignment by `alignment_of` with SE(3) or Sim(3).
+        Associated; the estimate after its alignment by `find_alignment` with SE(3) or Sim(3).
     """
     true = reference.positions - reference.positions.mean(axis=0)
     own = aligned.positions - aligned.positions.mean(axis=0)
@@ -221,7 +221,7 @@ def absolute_errors(reference: StampedTrajectory, estimate: StampedTrajectory) -
     _check_length(reference, estimate)
     between = np.swapaxes(reference.rotations, 1, 2) @ estimate.rotations
     distances = np.linalg.norm(estimate.positions - reference.positions, axis=1)
-    return PoseErrors(distances, angles_deg(between), np.arange(len(reference)))
+    return PoseErrors(distances, measure_angles(between), np.arange(len(reference)))
 
 
 def relative_errors(
@@ -237,22 +237,22 @@ def relative_errors(
         If no pair has the interval.
     """
     _check_length(reference, estimate)
-    first, second = pairs_of(estimate, interval).T
-    true_turn, true_step = _motions(reference, first, second)
-    turn, step = _motions(estimate, first, second)
+    first, second = list_pairs(estimate, interval).T
+    true_turn, true_step = _compute_motions(reference, first, second)
+    turn, step = _compute_motions(estimate, first, second)
     between = np.swapaxes(true_turn, 1, 2) @ turn
-    return PoseErrors(np.linalg.norm(step - true_step, axis=1), angles_deg(between), second)
+    return PoseErrors(np.linalg.norm(step - true_step, axis=1), measure_angles(between), second)
 
 
-def pairs_of(trajectory: StampedTrajectory, interval: DeltaInterval) -> NDArray[np.int64]:
+def list_pairs(trajectory: StampedTrajectory, interval: DeltaInterval) -> NDArray[np.int64]:
     """Return the pairs of rows of an interval, shape (K, 2).
 
     Raises MetricError if there is none.
     """
     if interval.unit is DeltaUnit.FRAMES:
-        pairs = _pairs_by_index(len(trajectory), int(interval.delta), interval.all_pairs)
+        pairs = _pair_by_index(len(trajectory), int(interval.delta), interval.all_pairs)
     else:
-        pairs = _pairs_by_measure(_measure(trajectory, interval.unit), interval)
+        pairs = _pair_by_measure(_measure(trajectory, interval.unit), interval)
     if not len(pairs):
         raise MetricError(
             f'no pair of {len(trajectory)} poses is {interval.delta:g} {interval.unit.value} '
@@ -261,14 +261,14 @@ def pairs_of(trajectory: StampedTrajectory, interval: DeltaInterval) -> NDArray[
     return pairs
 
 
-def angles_deg(rotations: NDArray[np.float64]) -> NDArray[np.float64]:
+def measure_angles(rotations: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the angles of rotation matrices (N, 3, 3) in degrees, in [0, 180]."""
     from scipy.spatial.transform import Rotation
 
     return np.asarray(np.degrees(Rotation.from_matrix(rotations).magnitude()))
 
 
-def _pairs_by_index(count: int, delta: int, all_pairs: bool) -> NDArray[np.int64]:
+def _pair_by_index(count: int, delta: int, all_pairs: bool) -> NDArray[np.int64]:
     first = np.arange(0, max(count - delta, 0), 1 if all_pairs else delta)
     return np.stack([first, first + delta], axis=1).astype(np.int64)
 
@@ -281,9 +281,9 @@ def _measure(trajectory: StampedTrajectory, unit: DeltaUnit) -> NDArray[np.float
     return np.concatenate([[0.0], np.cumsum(steps)])
 
 
-def _pairs_by_measure(measure: NDArray[np.float64], interval: DeltaInterval) -> NDArray[np.int64]:
+def _pair_by_measure(measure: NDArray[np.float64], interval: DeltaInterval) -> NDArray[np.int64]:
     if interval.all_pairs:
-        return _all_pairs(measure, interval)
+        return _pair_all(measure, interval)
     ends = [0]
     # Sums of steps from each start, as evo has them, round differently from differences of one
     # long sum; half a nanometre or nanosecond keeps regular steps from slipping by one.
@@ -293,7 +293,7 @@ def _pairs_by_measure(measure: NDArray[np.float64], interval: DeltaInterval) -> 
     return np.array(list(itertools.pairwise(ends)), np.int64).reshape(-1, 2)
 
 
-def _all_pairs(measure: NDArray[np.float64], interval: DeltaInterval) -> NDArray[np.int64]:
+def _pair_all(measure: NDArray[np.float64], interval: DeltaInterval) -> NDArray[np.int64]:
     first = np.arange(len(measure) - 1)
     wanted = measure[first] + interval.delta
     above = np.searchsorted(measure, wanted, side='left')
@@ -307,7 +307,7 @@ def _all_pairs(measure: NDArray[np.float64], interval: DeltaInterval) -> NDArray
     return np.stack([first, nearest], axis=1)[kept].astype(np.int64)
 
 
-def _motions(
+def _compute_motions(
     trajectory: StampedTrajectory, first: NDArray[np.int64], second: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return rotation and translation from each first pose to its second, in the first."""
@@ -323,7 +323,7 @@ def _check_length(reference: StampedTrajectory, estimate: StampedTrajectory) -> 
         )
 
 
-def _seconds(stamps_ns: NDArray[np.int64]) -> str:
+def _show_span(stamps_ns: NDArray[np.int64]) -> str:
     return f'{stamps_ns[0] / 1e9:.3f} to {stamps_ns[-1] / 1e9:.3f} s'
 
 

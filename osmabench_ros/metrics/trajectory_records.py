@@ -14,9 +14,9 @@ from osmabench_ros.metrics.trajectory import (
     PoseErrors,
     TrajectoryAlignment,
     absolute_errors,
-    alignment_of,
-    associated,
+    associate,
     error_statistics,
+    find_alignment,
     relative_errors,
     turn_is_open,
 )
@@ -129,13 +129,13 @@ def score_trajectory(
 
     Raises MetricError if no stamps belong together, or alignment or interval are impossible.
     """
-    truth, own = associated(
+    truth, own = associate(
         reference,
         estimate,
         max_difference_s=settings.max_difference_s,
         offset_s=settings.offset_s,
     )
-    similarity = alignment_of(truth, own, settings.alignment)
+    similarity = find_alignment(truth, own, settings.alignment)
     aligned = own.transform(similarity)
     by_positions = settings.alignment in (TrajectoryAlignment.SE3, TrajectoryAlignment.SIM3)
     is_open = by_positions and turn_is_open(truth, aligned)
@@ -149,12 +149,12 @@ def score_trajectory(
         MetricRecord(SUITE, '', 'covered_length', value=covered, n=len(reference)),
         MetricRecord(SUITE, '', 'path_length_m', value=own.path_length_m, n=len(own)),
         MetricRecord(SUITE, '', 'reference_path_length_m', value=whole_m, n=len(reference)),
-        *_figures(SUITE, truth, own, settings.interval),
+        *_list_metrics(SUITE, truth, own, settings.interval),
     ]
     if settings.alignment is not TrajectoryAlignment.NONE:
-        found = _figures(SUITE + ALIGNED, truth, aligned, settings.interval)
+        found = _list_metrics(SUITE + ALIGNED, truth, aligned, settings.interval)
         records += [
-            without_value(item) if is_open and item.metric.startswith('ape_rotation') else item
+            drop_value(item) if is_open and item.metric.startswith('ape_rotation') else item
             for item in found
         ]
         records.append(
@@ -174,12 +174,12 @@ def score_trajectory(
     )
 
 
-def without_value(record: MetricRecord) -> MetricRecord:
+def drop_value(record: MetricRecord) -> MetricRecord:
     """Return the record of the same metric, not applicable."""
     return replace(record, value=None, low=None, high=None, n=0, applicable=False)
 
 
-def _figures(
+def _list_metrics(
     suite: str, truth: StampedTrajectory, own: StampedTrajectory, interval: DeltaInterval
 ) -> list[MetricRecord]:
     absolute = absolute_errors(truth, own)

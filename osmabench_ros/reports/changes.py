@@ -14,7 +14,7 @@ from osmabench_ros.base.files import read_json
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import ConfigError, RunError, suggestion
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.metrics.statistics import LEAST_UNITS, paired_difference
+from osmabench_ros.metrics.statistics import LEAST_UNITS, compare_pairs
 from osmabench_ros.reports.tidy import METRIC, list_distinct, read_headlines
 from osmabench_ros.runs.evaluate.evaluation import REPORT
 from osmabench_ros.runs.evaluate.map_evaluation import UNKNOWN
@@ -283,7 +283,7 @@ def _list_some(scores: pd.DataFrame) -> str:
 
 def _compute_change(row: Any) -> tuple[Any, ...]:
     """Return the changes of a metric, from its values before and after by scene."""
-    paired = paired_difference(row.value, row.value_after)
+    paired = compare_pairs(row.value, row.value_after)
     interval, higher = paired.difference, bool(row.higher_is_better[0])
     gain = interval.value if higher else -interval.value
     if interval.value == 0 and not interval.low < 0:

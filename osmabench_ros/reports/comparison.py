@@ -166,10 +166,10 @@ def build_power_rows(comparison: ComparisonView) -> list[PowerRow]:
             units, over = max(counts, key=itemgetter(0), default=(0, ''))
             total = tests.root_mean_square([spread.total for spread, _ in spreads])
             twice = tests.root_mean_square([spread.with_more_inside(2) for spread, _ in spreads])
-            shown = tests.smallest_difference(units, total)
+            shown = tests.find_smallest_difference(units, total)
             if math.isfinite(shown) and total:
-                points = (total, shown, tests.smallest_difference(units, twice))
-                needed = [tests.units_needed(x / 100, total) for x in tests.DIFFERENCES]
+                points = (total, shown, tests.find_smallest_difference(units, twice))
+                needed = [tests.count_needed_units(x / 100, total) for x in tests.DIFFERENCES]
                 cells = [
                     *(scale_cell(value, 100, 1) for value in points),
                     *(Cell(str(count), str(count)) for count in needed),
@@ -182,4 +182,4 @@ def describe_expected_power(runs: Sequence[Run]) -> list[str]:
     """Return sentences about the differences that the runs show if they vary as others do."""
     identities = [run.plan.identity for run in runs]
     columns = len({(item.condition, item.mapper) for item in identities})
-    return tests.expected_power((item.place for item in identities), columns)
+    return tests.estimate_power((item.place for item in identities), columns)

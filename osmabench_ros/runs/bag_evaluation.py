@@ -508,7 +508,10 @@ def align_map(
         if trajectory is None:
             raise ConfigError('--align trajectory needs poses to align: add --pose-topic')
         _check_frame(trajectory, made)
-        errors, how = error_statistics(trajectory.errors.translation_m), trajectory.settings
+        errors, how = (
+            error_statistics(trajectory.errors.translation_m),
+            trajectory.settings,
+        )
         remark = (
             f'aligned by the trajectory ({how.alignment.value}), {errors.rmse:.3g} m rmse left'
         )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from osmabench_ros.language.settings import use_kept_replies
-from osmabench_ros.metrics.comparison import expected_power
+from osmabench_ros.metrics.comparison import estimate_power
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.evaluation import make_suites
 from osmabench_ros.runs.matrix_on_disk import Stage, next_stage
@@ -37,7 +37,7 @@ def list_expected_work(config: MatrixConfig, out: Path, *, fresh: bool = False) 
             work[plan.identity.run_id] = f'{_from(Stage.EVALUATE)}, since {why}'
     identities = [plan.identity for plan in plans]
     columns = len({(item.condition, item.mapper) for item in identities})
-    power = expected_power((item.place for item in identities), columns)
+    power = estimate_power((item.place for item in identities), columns)
     beside = hypo3d_options(config.suites)
     later = [MAPPED_BESIDE] if beside and (beside.remap or beside.live_maps_every) else []
     lines = (f'{run_id}: {left}' for run_id, left in work.items())

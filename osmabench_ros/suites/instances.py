@@ -106,8 +106,8 @@ class InstancesSuite(FigureSuite[MatchingOptions]):
         yield self._record('sq', _mean(found), n)
 
     def _count_pieces(self, context: SuiteContext, masks: Masks) -> Iterator[MetricRecord]:
-        pieces = instances.pieces_of_instances(masks.overlaps, min_points=MIN_PIECE_POINTS)
-        merged = instances.instances_of_pieces(masks.overlaps, min_points=MIN_PIECE_POINTS)
+        pieces = instances.count_pieces_of_instances(masks.overlaps, min_points=MIN_PIECE_POINTS)
+        merged = instances.count_instances_of_pieces(masks.overlaps, min_points=MIN_PIECE_POINTS)
         yield self._record('over_segmentation', instances.mean_excess(pieces), len(pieces))
         yield self._record('under_segmentation', instances.mean_excess(merged), len(merged))
         background = len(masks.left_out)

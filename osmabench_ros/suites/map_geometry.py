@@ -15,14 +15,14 @@ from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import transform_map
 from osmabench_ros.metrics.geometry import (
     POINT_RADIUS_M,
-    estimated_normals,
-    geometry_scores,
+    estimate_normals,
+    find_surfel_distances,
     mean_distance,
+    measure_volume,
     normal_consistency,
     precision_by_place,
+    score_geometry,
     share_within,
-    surfel_distances,
-    volume_of,
 )
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.trajectory import TrajectoryAlignment
@@ -30,8 +30,8 @@ from osmabench_ros.metrics.trajectory_records import (
     SUITE,
     TrajectoryScore,
     TrajectorySettings,
+    drop_value,
     score_trajectory,
-    without_value,
 )
 from osmabench_ros.semantics.labels import UNLABELLED, group_rows_by_id
 from osmabench_ros.semantics.scene_graph import NodeKind
@@ -63,7 +63,7 @@ def distances_of_surfaces(context: SuiteContext) -> Distances:
     if surface.normals is None or not len(matches.predicted.points):
         return Distances(there, near.distances_m)
     centers = matches.predicted.points[near.indices]
-    back = surfel_distances(surface.points, centers, surface.normals, POINT_RADIUS_M)
+    back = find_surfel_distances(surface.points, centers, surface.normals, POINT_RADIUS_M)
     return Distances(there, back)
 
 
@@ -203,7 +203,7 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
         assert matches.predicted is not None
         covered = np.flatnonzero(distances.back <= self._options.max_distance_m)
         rows = _sample_rows(covered, self._options.normal_samples, context.seed)
-        found = estimated_normals(matches.predicted.points, matches.surface_to_map.indices[rows])
+        found = estimate_normals(matches.predicted.points, matches.surface_to_map.indices[rows])
         true = surface.normals[rows].astype(np.float64)
         yield self._record('normal_consistency', *normal_consistency(true, found))
         for part in parts:
@@ -226,15 +226,15 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
         values: dict[str, tuple[float | None, int]] = {
             'coverage': (share_within(back, gate), len(back)),
             'completeness_m': (mean_distance(back), len(back)),
-            'missed_volume_m3': (volume_of(missed, gate), len(missed)),
+            'missed_volume_m3': (measure_volume(missed, gate), len(missed)),
         }
         if part.predicted is not None:
             there = distances.there[part.predicted]
             made_up = cloud.points[part.predicted][~(there <= gate)]
-            scores, both = geometry_scores(there, back, THRESHOLDS_M), len(there) + len(back)
+            scores, both = score_geometry(there, back, THRESHOLDS_M), len(there) + len(back)
             values['accuracy_m'] = scores.accuracy_m, len(there)
             values['chamfer_m'] = scores.chamfer_m, both
-            values['hallucinated_volume_m3'] = volume_of(made_up, gate), len(made_up)
+            values['hallucinated_volume_m3'] = measure_volume(made_up, gate), len(made_up)
             for i, threshold in enumerate(THRESHOLDS_M):
                 values[f'precision_{threshold:g}m'] = scores.precision[i], len(there)
                 values[f'recall_{threshold:g}m'] = scores.recall[i], len(back)
@@ -340,4 +340,4 @@ class MapTrajectorySuite:
         for record in suite.evaluate(replace(context, semantic_map=moved)):
             if not record.class_name:
                 named = self._name_record(record, aligned=True)
-                yield without_value(named) if score.turn_is_open else named
+                yield drop_value(named) if score.turn_is_open else named

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from osmabench_ros.errors import MetricError, MissingDependencyError
 from osmabench_ros.metrics import openlex3d
-from osmabench_ros.metrics.matching import box_of
+from osmabench_ros.metrics.matching import find_box
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.metrics.retrieval import (
     compat_average_precision,
@@ -29,8 +29,8 @@ from osmabench_ros.metrics.tiers import (
     TieredLabels,
     TieredObject,
     WordCategory,
+    collect_tiers,
     read_tiers,
-    tiers_by_id,
     write_tiers,
 )
 from osmabench_ros.semantics.scene_graph import THINGS, SceneGraph, SceneNode
@@ -160,7 +160,7 @@ def build_tiers(graph: SceneGraph, wordnet: WordNet) -> TieredLabels:
     nodes = [node for node in graph.nodes if node.kind in THINGS and node.label]
     words = {name: class_words(name, wordnet) for name in {node.label for node in nodes}}
     alike = look_alikes(nodes, wordnet)
-    return tiers_by_id(
+    return collect_tiers(
         (
             TieredObject(
                 node.id,
@@ -206,7 +206,7 @@ def _measure_classes(nodes: Sequence[SceneNode]) -> dict[str, float]:
     """Return the median longest edge of each class in metres; infinite without boxes."""
     edges: dict[str, list[float]] = {}
     for node in nodes:
-        box = box_of(node)
+        box = find_box(node)
         own = edges.setdefault(node.label, [])
         if box is not None:
             own.append(float(box.size.max()))
@@ -221,10 +221,10 @@ def _find_meanings_above(name: str, wordnet: WordNet) -> frozenset[int]:
 
 
 def _find_overlapping(node: SceneNode, nodes: Sequence[SceneNode]) -> tuple[int, ...]:
-    box = box_of(node)
+    box = find_box(node)
     if box is None:
         return ()
-    others = ((other.id, box_of(other)) for other in nodes if other.id != node.id)
+    others = ((other.id, find_box(other)) for other in nodes if other.id != node.id)
     return tuple(i for i, other in others if other and box.measure_intersection(other) > 0)
 
 
@@ -352,7 +352,7 @@ class OpenLex3DSuite(FigureSuite[OpenLex3DOptions]):
             frequency = openlex3d.top_n_frequency(
                 points, asked.best[:, :n], *known, max_distance_m=gate, compat=compat
             )
-            for name, share in openlex3d.category_shares(frequency):
+            for name, share in openlex3d.list_category_shares(frequency):
                 found[f'top{n}_{name}'] = share, len(points.rows)
         ranking = openlex3d.set_ranking(
             points, asked.cosines, *known, max_distance_m=gate, compat=compat

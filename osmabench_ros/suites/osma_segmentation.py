@@ -72,7 +72,7 @@ class OsmaSegmentationSuite(FigureSuite[SegmentationOptions]):
         fused = context.ground_truth.fused
         if fused is None or context.matches.predicted is None:
             return []
-        vocabulary = segmentation.scene_vocabulary(fused.labels, self._options.ignored_ids)
+        vocabulary = segmentation.list_scene_vocabulary(fused.labels, self._options.ignored_ids)
         labels = point_labels(context, vocabulary)
         if labels is None:
             return []
@@ -84,7 +84,7 @@ class OsmaSegmentationSuite(FigureSuite[SegmentationOptions]):
             device=context.device,
         )
         _keep(context, matrix, Mode.COMPAT)
-        scores = segmentation.segmentation_scores(matrix, ignored=self._options.ignored_ids)
+        scores = segmentation.score_segmentation(matrix, ignored=self._options.ignored_ids)
         return list(self._list_records(scores, context.ground_truth.label_set, Mode.COMPAT))
 
     def _score_strict(self, context: SuiteContext) -> list[MetricRecord]:
@@ -92,7 +92,7 @@ class OsmaSegmentationSuite(FigureSuite[SegmentationOptions]):
         if predicted is None:
             return []
         is_global = self._options.vocabulary == 'global'
-        seen = segmentation.scene_vocabulary(truth.surface.labels, ())
+        seen = segmentation.list_scene_vocabulary(truth.surface.labels, ())
         offered = truth.label_set.ids.astype(np.int64)
         vocabulary = offered if is_global else seen
         labels = point_labels(context, offered)
@@ -113,8 +113,8 @@ class OsmaSegmentationSuite(FigureSuite[SegmentationOptions]):
             device=context.device,
         )
         _keep(context, matrix, Mode.STRICT)
-        taken = np.append(labels, np.int32(NOTHING))[matches.surface_to_map.rows_within(gate)]
-        scores = segmentation.segmentation_scores(
+        taken = np.append(labels, np.int32(NOTHING))[matches.surface_to_map.find_rows_within(gate)]
+        scores = segmentation.score_segmentation(
             matrix, ignored=(), punish_false_classes=is_global
         )
         return [
@@ -176,7 +176,7 @@ class OsmaSegmentationSuite(FigureSuite[SegmentationOptions]):
             if ranking is None:
                 yield self._record(metric)
                 continue
-            near = matches.surface_to_map.rows_within(self._options.max_distance_m)
+            near = matches.surface_to_map.find_rows_within(self._options.max_distance_m)
             rows = np.append(matches.predicted.rows, -1)[near]
             value, n = segmentation.top_k_accuracy(ranking[rows], truth.surface.labels, k)
             yield self._record(metric, value, n)

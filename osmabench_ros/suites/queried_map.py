@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from osmabench_ros.base.documents import read_json, read_text
 from osmabench_ros.errors import MetricError
 from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
-from osmabench_ros.metrics.geometry import voxel_keys
+from osmabench_ros.metrics.geometry import compute_voxel_keys
 from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex
 from osmabench_ros.metrics.openlex3d import PointFeatures
 from osmabench_ros.metrics.retrieval import COMPAT_ALIGNMENT_M, Retrieval
-from osmabench_ros.metrics.similarity import CosineTable, best_prompts, cosine_similarity
-from osmabench_ros.metrics.tiers import EXCLUDED_SYNONYMS, TieredLabels, TieredObject, stripped
+from osmabench_ros.metrics.similarity import CosineTable, cosine_similarity, find_best_prompts
+from osmabench_ros.metrics.tiers import EXCLUDED_SYNONYMS, TieredLabels, TieredObject, strip_word
 from osmabench_ros.suites.prediction import rows_of_ids
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.suites.things import mask_overlaps, overlaps_mask_by_mask, select_seen_objects
@@ -58,7 +58,7 @@ def queries_of(labels: TieredLabels, level: Level) -> list[TextQuery]:
     for part in _PARTS[level]:
         for item in labels.objects.values():
             for text in _list_texts(item, part):
-                if stripped(text) not in EXCLUDED_SYNONYMS:
+                if strip_word(text) not in EXCLUDED_SYNONYMS:
                     found.setdefault((part, text), []).append(item.object_id)
     return [TextQuery(text, tuple(ids)) for (_, text), ids in found.items()]
 
@@ -170,7 +170,7 @@ class QueriedMap:
         """Words most like each feature, best first, shape (M, most_words or L)."""
         n = min(self.most_words, len(self.prompts))
         vectors = self.features.space.vectors
-        return best_prompts(vectors, self._text, n, device=self.context.device)
+        return find_best_prompts(vectors, self._text, n, device=self.context.device)
 
     @cached_property
     def cosines(self) -> CosineTable:
@@ -265,7 +265,7 @@ class QueriedMap:
 def _average_voxels(points: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the mean of the points of each occupied voxel."""
     _, inverse, counts = np.unique(
-        voxel_keys(points, COMPAT_VOXEL_M), return_inverse=True, return_counts=True
+        compute_voxel_keys(points, COMPAT_VOXEL_M), return_inverse=True, return_counts=True
     )
     sums = [np.bincount(inverse, weights=points[:, axis]) for axis in range(3)]
     return np.stack([total / counts for total in sums], axis=1).astype(np.float32)

@@ -14,9 +14,9 @@ from osmabench_ros.metrics.graph import (
     attribute_accuracy,
     exactly,
     label_accuracy,
-    relation_scores,
+    score_relations,
 )
-from osmabench_ros.metrics.matching import NodeMatches, box_iou_of_nodes, box_of
+from osmabench_ros.metrics.matching import NodeMatches, compute_box_iou_of_nodes, find_box
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind
@@ -126,11 +126,11 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
         graphs = context.published_graph.graph, truth.evaluated_graph
         settled = [(p, t) for p, t in matches.pairs if t not in truth.uncertain_boxes]
         pairs = [(graphs[0].by_id[p], graphs[1].by_id[t]) for p, t in settled]
-        boxed = [(p, t) for p, t in pairs if box_of(p) is not None and box_of(t) is not None]
-        iou = [float(box_iou_of_nodes([p], [t])[0, 0]) for p, t in boxed]
+        boxed = [(p, t) for p, t in pairs if find_box(p) is not None and find_box(t) is not None]
+        iou = [float(compute_box_iou_of_nodes([p], [t])[0, 0]) for p, t in boxed]
         yield self._record('matched_box_iou', float(np.mean(iou)) if iou else None, len(iou))
         boxes = sum(
-            node.id not in truth.uncertain_boxes and box_of(graphs[1].by_id[node.id]) is not None
+            node.id not in truth.uncertain_boxes and find_box(graphs[1].by_id[node.id]) is not None
             for node in select_seen_objects(truth)
         )
         yield self._record('box_iou', sum(iou) / boxes if boxes else None, boxes)
@@ -174,7 +174,7 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
         edges = [e for e in predicted.edges if not {e.source, e.target} & left_out]
         predicted = replace(predicted, edges=tuple(edges))
         score = partial(
-            relation_scores,
+            score_relations,
             found.everything,
             predicted,
             context.ground_truth.graph,

@@ -17,7 +17,7 @@ from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import MetricError
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, FeatureSpace, SemanticMap
-from osmabench_ros.metrics.geometry import surfel_distances
+from osmabench_ros.metrics.geometry import find_surfel_distances
 from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex, Neighbours
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.scenes.scene import Scene
@@ -171,7 +171,7 @@ class Correspondences:
         normals = np.concatenate([surface.normals, unseen.normals])[found.indices]
         radius = 1 / np.sqrt(self._truth.points_per_m2)
         centers = self.truth_points[found.indices]
-        return Neighbours(found.indices, surfel_distances(points, centers, normals, radius))
+        return Neighbours(found.indices, find_surfel_distances(points, centers, normals, radius))
 
 
 class MatchingOptions(Strict):

@@ -13,12 +13,12 @@ from osmabench_ros.metrics.confusion import OUTSIDE
 from osmabench_ros.metrics.matching import (
     NodeMatches,
     Overlaps,
-    box_iou_of_nodes,
-    box_of,
+    compute_box_iou_of_nodes,
+    count_overlaps_of_instances,
+    count_overlaps_of_masks,
+    find_box,
     mask_iou_of_nodes,
     match_nodes,
-    overlaps_of_instances,
-    overlaps_of_masks,
 )
 from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex
 from osmabench_ros.semantics.labels import (
@@ -54,14 +54,14 @@ def mask_overlaps(context: SuiteContext, max_distance_m: float) -> Overlaps | No
     if dense is None or predicted is None or not list_holdings(context.semantic_map).instances:
         return None
     near, surface = context.matches.surface_to_map, context.ground_truth.surface
-    rows = np.append(predicted.rows, -1)[near.rows_within(max_distance_m)]
+    rows = np.append(predicted.rows, -1)[near.find_rows_within(max_distance_m)]
     if dense.membership is not None:
         member = dense.membership
-        return overlaps_of_masks(
+        return count_overlaps_of_masks(
             surface.instances, rows, member.node_ids, member.offsets, member.point_indices
         )
     assert dense.instances is not None
-    return overlaps_of_instances(
+    return count_overlaps_of_instances(
         surface.instances,
         np.append(dense.instances, 0)[rows],
         np.unique(dense.instances[predicted.rows]),
@@ -94,7 +94,7 @@ def overlaps_mask_by_mask(context: SuiteContext, max_distance_m: float) -> Overl
         found = index.query(points[inside], max_distance_m=max_distance_m).within(max_distance_m)
         ids.append(node_id)
         covered.append(near[inside[found]])
-    return overlaps_of_masks(
+    return count_overlaps_of_masks(
         surface.instances,
         np.arange(len(surface)),
         np.array(ids, np.int64),
@@ -356,6 +356,6 @@ def _measure_iou(
         return None
     if overlaps is not None:
         return mask_iou_of_nodes([node.id for node in nodes], [node.id for node in true], overlaps)
-    if not boxes or not any(box_of(node) for node in nodes):
+    if not boxes or not any(find_box(node) for node in nodes):
         return None
-    return box_iou_of_nodes(nodes, true)
+    return compute_box_iou_of_nodes(nodes, true)

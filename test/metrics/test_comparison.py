@@ -7,7 +7,7 @@ from scipy import stats
 from support.published_data import SEGMENTATION
 
 from osmabench_ros.errors import MetricError
-from osmabench_ros.metrics.comparison import compare_with_reference, nested_means
+from osmabench_ros.metrics.comparison import average_nested, compare_with_reference
 from osmabench_ros.metrics.statistics import jackknife_interval
 
 
@@ -99,7 +99,7 @@ def test_nested_intervals_cover_what_other_scenes_and_paths_would_give(scenes):
     nested = alone = 0
     for _ in range(600):
         changes = two_levels(rng, scenes)
-        found = jackknife_interval(list(nested_means(changes).values()))
+        found = jackknife_interval(list(average_nested(changes).values()))
         nested += found.low <= -0.05 <= found.high
         found = jackknife_interval(list(changes.values()))
         alone += found.low <= -0.05 <= found.high
@@ -110,7 +110,7 @@ def test_nested_intervals_cover_what_other_scenes_and_paths_would_give(scenes):
 def test_the_spread_is_that_of_resampling_scenes_with_their_paths():
     rng = np.random.default_rng(0)
     changes = two_levels(rng, 22)
-    means = np.array(list(nested_means(changes).values()))
+    means = np.array(list(average_nested(changes).values()))
     found = jackknife_interval(means)
     drawn = means[rng.integers(0, 22, (20_000, 22))].mean(axis=1)
     # A bootstrap misses the factor n / (n - 1) of the variance.

@@ -80,7 +80,7 @@ def test_box_iou_agrees_with_the_boxes_and_is_zero_without_one():
     nodes = [replace(node(i + 1, 'x'), box=box) for i, box in enumerate(boxes)]
     turned = OrientedBox(Pose.from_yaw(0.3), np.ones(3))
     nodes += [node(7, 'x'), replace(node(8, 'x'), oriented_box=turned)]
-    found = matching.box_iou_of_nodes(nodes, nodes)
+    found = matching.compute_box_iou_of_nodes(nodes, nodes)
     for i, one in enumerate(boxes):
         for j, other in enumerate(boxes):
             assert found[i, j] == pytest.approx(one.iou(other))
@@ -89,7 +89,7 @@ def test_box_iou_agrees_with_the_boxes_and_is_zero_without_one():
 
 
 def test_mask_iou_follows_node_ids():
-    overlaps = matching.overlaps_of_instances(np.array([1, 1, 2, 2]), np.array([5, 5, 5, 9]))
+    overlaps = matching.count_overlaps_of_instances(np.array([1, 1, 2, 2]), np.array([5, 5, 5, 9]))
     found = matching.mask_iou_of_nodes([9, 4, 5], [2, 1, 77], overlaps)
     np.testing.assert_allclose(found, [[1 / 2, 0, 0], [0, 0, 0], [1 / 4, 2 / 3, 0]])
 
@@ -111,7 +111,7 @@ def test_attributes_that_no_node_has_are_not_scored():
 
 
 def test_relations_are_compared_in_one_vocabulary_and_counted_once():
-    found = graph.relation_scores(MATCHES, PREDICTED, TRUE, ks=(1, 2, 3))
+    found = graph.score_relations(MATCHES, PREDICTED, TRUE, ks=(1, 2, 3))
     # table supports cup = cup on table; chair next to table; cup on chair is wrong, and so is the
     # relation of a node that is not matched.
     assert found.precision == graph.Share(2, 4)
@@ -120,7 +120,7 @@ def test_relations_are_compared_in_one_vocabulary_and_counted_once():
     assert {k: share.hits for k, share in found.recall_at.items()} == {1: 1, 2: 1, 3: 2}
     assert found.triplet_recall == graph.Share(0, 2)
     assert (found.unmatched, found.unknown) == (1, 1)
-    named = graph.relation_scores(MATCHES, PREDICTED, TRUE, same=lambda a, b: bool(a and b))
+    named = graph.score_relations(MATCHES, PREDICTED, TRUE, same=lambda a, b: bool(a and b))
     assert named.triplet_recall == graph.Share(1, 2)
 
 
@@ -137,7 +137,7 @@ PLACES = [
 
 def test_recall_of_few_can_reach_one_when_normalised():
     scored = [replace(edge, score=1 - i / 10) for i, edge in enumerate(PLACES)]
-    found = graph.relation_scores(ALL, many(scored), many(PLACES), ks=(2, 5, 50))
+    found = graph.score_relations(ALL, many(scored), many(PLACES), ks=(2, 5, 50))
     assert found.recall_at == {2: graph.Share(2, 5), 5: graph.Share(5, 5), 50: graph.Share(5, 5)}
     assert {k: share.value for k, share in found.normalised_recall_at.items()} == {
         2: 1,
@@ -150,7 +150,7 @@ def test_recall_of_few_can_reach_one_when_normalised():
 
 
 def test_a_rare_kind_weighs_as_much_as_a_frequent_one():
-    found = graph.relation_scores(ALL, many(PLACES[:4]), many(PLACES), ks=())
+    found = graph.score_relations(ALL, many(PLACES[:4]), many(PLACES), ks=())
     assert found.recall.value == 4 / 5
     assert found.mean_recall.value == pytest.approx((3 / 3 + 1 / 2) / 2)
 
@@ -164,7 +164,7 @@ def test_a_rare_kind_weighs_as_much_as_a_frequent_one():
 def test_recall_does_not_depend_on_the_order_of_the_file(order, scores, k):
     wrong = [SceneEdge(2, 1, 'on'), SceneEdge(8, 7, 'in')]
     edges = [replace(e, score=s) for e, s in zip(PLACES[:4] + wrong, scores, strict=True)]
-    found = graph.relation_scores(ALL, many([edges[i] for i in order]), many(PLACES), ks=(k,))
+    found = graph.score_relations(ALL, many([edges[i] for i in order]), many(PLACES), ks=(k,))
     # The worst of all orders of equal scores, tried one by one.
     values = [-1.0 if math.isnan(edge.score) else edge.score for edge in edges]
     orders = [
@@ -173,7 +173,7 @@ def test_recall_does_not_depend_on_the_order_of_the_file(order, scores, k):
     hits = min(sum(i < 4 for i in o[:k]) for o in orders)
     assert found.recall_at[k].hits == hits
     assert found.normalised_recall_at[k].value == pytest.approx(hits / min(k, 5))
-    assert found == graph.relation_scores(ALL, many(edges), many(PLACES), ks=(k,))
+    assert found == graph.score_relations(ALL, many(edges), many(PLACES), ks=(k,))
 
 
 def test_average_precision_is_that_of_scikit_learn_and_falls_with_invented_relations():
@@ -181,22 +181,22 @@ def test_average_precision_is_that_of_scikit_learn_and_falls_with_invented_relat
     scores = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
     edges = [PLACES[0], wrong[0], PLACES[1], PLACES[2], wrong[1], PLACES[3], wrong[2], PLACES[4]]
     scored = [replace(edge, score=score) for edge, score in zip(edges, scores, strict=True)]
-    found = graph.relation_scores(ALL, many(scored), many(PLACES), ks=())
+    found = graph.score_relations(ALL, many(scored), many(PLACES), ks=())
     expected = average_precision_score([edge in PLACES for edge in edges], scores)
     assert found.average_precision == pytest.approx(expected)
     everything = [SceneEdge(a, b, 'on', score=0.0) for a, b in permutations(range(1, 9), 2)]
-    flooded = graph.relation_scores(ALL, many(scored[:4] + everything), many(PLACES), ks=())
-    fair = graph.relation_scores(ALL, many(scored[:4]), many(PLACES), ks=())
+    flooded = graph.score_relations(ALL, many(scored[:4] + everything), many(PLACES), ks=())
+    fair = graph.score_relations(ALL, many(scored[:4]), many(PLACES), ks=())
     assert flooded.recall.value >= fair.recall.value
     assert flooded.f1 < fair.f1
-    constant = graph.relation_scores(ALL, many([*PLACES, *wrong]), many(PLACES), ks=())
+    constant = graph.score_relations(ALL, many([*PLACES, *wrong]), many(PLACES), ks=())
     assert constant.average_precision < found.average_precision
 
 
 def test_relations_can_be_narrowed_to_seen_nodes_and_kinds():
-    seen = graph.relation_scores(MATCHES, PREDICTED, TRUE, considered=(1, 2))
+    seen = graph.score_relations(MATCHES, PREDICTED, TRUE, considered=(1, 2))
     assert (seen.precision, seen.recall) == (graph.Share(1, 2), graph.Share(1, 1))
-    kinds = graph.relation_scores(MATCHES, PREDICTED, TRUE, kinds=('next to',))
+    kinds = graph.score_relations(MATCHES, PREDICTED, TRUE, kinds=('next to',))
     assert (kinds.precision, kinds.recall) == (graph.Share(1, 1), graph.Share(1, 1))
 
 
@@ -211,7 +211,7 @@ def test_relations_can_be_narrowed_to_seen_nodes_and_kinds():
     ],
 )
 def test_words_for_relations(given, expected):
-    assert graph.canonical_relation(*given) == expected
+    assert graph.find_canonical_relation(*given) == expected
 
 
 def test_shares_of_nothing_are_no_figure():

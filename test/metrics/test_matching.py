@@ -11,10 +11,10 @@ from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics import nearest_neighbours
 from osmabench_ros.metrics.nearest_neighbours import (
     NeighbourIndex,
-    distinct_rows,
+    find_distinct_rows,
+    find_nearest_by_grid,
     has_gpu_driver,
     nearest,
-    nearest_by_grid,
 )
 
 torch = Lazy('torch')
@@ -30,7 +30,7 @@ coordinates = hnp.arrays(
 def test_tree_and_grid_agree_with_brute_force(queries, references):
     expected = cdist(queries.astype(np.float64), references.astype(np.float64)).min(axis=1)
     tree = nearest(queries, references, device='cpu')
-    rows, distances = nearest_by_grid(torch.from_numpy(queries), torch.from_numpy(references))
+    rows, distances = find_nearest_by_grid(torch.from_numpy(queries), torch.from_numpy(references))
     np.testing.assert_allclose(tree.distances_m, expected, rtol=1e-6)
     np.testing.assert_allclose(distances.numpy(), expected, rtol=1e-6)
     chosen = np.linalg.norm(queries.astype(float) - references[rows.numpy()], axis=1)
@@ -44,7 +44,7 @@ def test_tree_and_grid_choose_the_same_reference_on_surfaces():
     references = np.concatenate([references, references[:500]])
     queries = (rng.random((20000, 3)) * [9, 7, 2] - 0.5).astype(np.float32)
     tree = nearest(queries, references, device='cpu')
-    rows, _ = nearest_by_grid(torch.from_numpy(queries), torch.from_numpy(references))
+    rows, _ = find_nearest_by_grid(torch.from_numpy(queries), torch.from_numpy(references))
     np.testing.assert_array_equal(tree.indices, rows.numpy())
     assert tree.indices.max() < 5000
 
@@ -64,7 +64,7 @@ def test_a_gate_includes_its_own_distance():
     found = nearest(queries, references, max_distance_m=0.5, device='cpu')
     assert found.indices.tolist() == [0, -1]
     assert np.isinf(found.distances_m[1])
-    rows, _ = nearest_by_grid(torch.from_numpy(queries), torch.from_numpy(references), 0.5)
+    rows, _ = find_nearest_by_grid(torch.from_numpy(queries), torch.from_numpy(references), 0.5)
     assert rows.tolist() == [0, -1]
 
 
@@ -85,10 +85,10 @@ def test_nothing_to_find_gives_no_neighbours():
 
 def test_distinct_rows_are_the_first_of_each_place():
     points = np.array([[1, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0], [2, 0, 0]], np.float32)
-    found = distinct_rows(points)
+    found = find_distinct_rows(points)
     assert found is not None
     assert found.tolist() == [0, 1, 4]
-    assert distinct_rows(points[:2]) is None
+    assert find_distinct_rows(points[:2]) is None
 
 
 def lattice(n, step, seed):
@@ -104,7 +104,7 @@ def test_of_equally_near_voxels_the_lowest_row_answers(step, offset):
     away = cdist(queries.astype(np.float64), references.astype(np.float64))
     expected = (away <= away.min(axis=1, keepdims=True) * (1 + 1e-12)).argmax(axis=1)
     tree = nearest(queries, references, device='cpu')
-    rows, _ = nearest_by_grid(torch.from_numpy(queries), torch.from_numpy(references))
+    rows, _ = find_nearest_by_grid(torch.from_numpy(queries), torch.from_numpy(references))
     np.testing.assert_array_equal(tree.indices, expected)
     np.testing.assert_array_equal(rows.numpy(), expected)
 

@@ -13,17 +13,17 @@ from osmabench_ros.metrics.nearest_neighbours import Neighbours
 from osmabench_ros.metrics.openlex3d import (
     PointFeatures,
     SetRanking,
-    box_scores,
-    category_shares,
+    list_category_shares,
+    score_boxes,
     set_ranking,
     top_n_frequency,
 )
 from osmabench_ros.metrics.similarity import (
     CosineTable,
-    best_prompts,
     cosine_similarity,
-    prompt_ranks,
-    ranks_of_rows,
+    find_best_prompts,
+    rank_prompts,
+    rank_rows,
 )
 
 # Scores of the published code for ranks against the box [3, 5] of 12 prompts.
@@ -37,7 +37,7 @@ GOLDENS = [
 ]
 
 PROMPTS = ['sofa', 'couch', 'flower', 'bed', 'coffee table', 'lamp', 'wall']
-LABELS = tiers.tiers_by_id(
+LABELS = tiers.collect_tiers(
     [
         tiers.TieredObject(1, ('sofa', 'couch'), ('flower',), ('bed',), (2,)),
         tiers.TieredObject(2, ('coffee table',), (), (), (1,)),
@@ -49,7 +49,7 @@ LABELS = tiers.tiers_by_id(
 
 @pytest.mark.parametrize(('ranks', 'expected'), GOLDENS)
 def test_box_scores_are_the_published_ones(ranks, expected):
-    found = box_scores(np.array(sorted(ranks)), 3, 5, 11)
+    found = score_boxes(np.array(sorted(ranks)), 3, 5, 11)
     assert found.score.mean() == pytest.approx(expected, abs=1e-6)
 
 
@@ -78,7 +78,7 @@ def test_frequencies_are_means_over_objects_of_shares_of_their_points():
     assert sum(found.values()) == pytest.approx(1)
     top1 = top_n_frequency(points, best[:, :1], LABELS, PROMPTS)
     assert top1[tiers.WordCategory.INCORRECT] == pytest.approx(1 / 4 / 2)
-    assert [name for name, _ in category_shares(found)][:2] == ['synonym', 'depiction']
+    assert [name for name, _ in list_category_shares(found)][:2] == ['synonym', 'depiction']
 
 
 def test_a_point_without_feature_is_missing_but_published_code_took_the_last():
@@ -126,11 +126,13 @@ def test_ranks_and_best_prompts_agree_with_sorting():
     ).T
     np.testing.assert_allclose(similarity, expected, atol=1e-6)
     order = np.argsort(-similarity, axis=1, kind='stable')
-    np.testing.assert_array_equal(best_prompts(vectors, prompts, 4, device='cpu'), order[:, :4])
-    ranks = prompt_ranks(similarity, np.array([3, 17]))
+    np.testing.assert_array_equal(
+        find_best_prompts(vectors, prompts, 4, device='cpu'), order[:, :4]
+    )
+    ranks = rank_prompts(similarity, np.array([3, 17]))
     for row in range(20):
         assert ranks[row].tolist() == [list(order[row]).index(p) for p in (3, 17)]
-    assert prompt_ranks(np.ones((1, 4)), np.array([2])).tolist() == [[2]]
+    assert rank_prompts(np.ones((1, 4)), np.array([2])).tolist() == [[2]]
 
 
 @settings(max_examples=60, deadline=None)
@@ -141,7 +143,9 @@ def test_of_equal_prompts_the_first_is_the_best(seed, n):
     prompts = np.eye(4)[rng.integers(0, 4, 6)]
     vectors = rng.integers(0, 2, (20, 4)).astype(float)
     order = np.argsort(-cosine_similarity(vectors, prompts, device='cpu'), axis=1, kind='stable')
-    np.testing.assert_array_equal(best_prompts(vectors, prompts, n, device='cpu'), order[:, :n])
+    np.testing.assert_array_equal(
+        find_best_prompts(vectors, prompts, n, device='cpu'), order[:, :n]
+    )
 
 
 def test_a_table_of_cosines_gives_the_same_ranks_in_chunks(monkeypatch):
@@ -150,11 +154,11 @@ def test_a_table_of_cosines_gives_the_same_ranks_in_chunks(monkeypatch):
     table = CosineTable(vectors, prompts, device='cpu')
     whole = cosine_similarity(vectors, prompts, device='cpu')
     rows, wanted = np.array([19, 3, 3, 7, 0]), np.array([3, 17])
-    expected = prompt_ranks(whole[rows], wanted)
+    expected = rank_prompts(whole[rows], wanted)
     monkeypatch.setattr(similarity_module, '_ELEMENTS_PER_CHUNK', 60)
     assert table.shape == (20, 30)
-    np.testing.assert_array_equal(ranks_of_rows(table, rows, wanted), expected)
-    np.testing.assert_array_equal(ranks_of_rows(whole, rows, wanted), expected)
+    np.testing.assert_array_equal(rank_rows(table, rows, wanted), expected)
+    np.testing.assert_array_equal(rank_rows(whole, rows, wanted), expected)
     np.testing.assert_allclose(cosine_similarity(vectors, prompts, device='cpu'), whole, atol=1e-6)
 
 
@@ -266,7 +270,7 @@ def test_features_of_another_encoder_are_refused():
     with pytest.raises(MetricError, match='NaN'):
         cosine_similarity(np.full((1, 4), np.nan), np.ones((1, 4)), device='cpu')
     with pytest.raises(MetricError, match='best 3'):
-        best_prompts(np.ones((1, 4)), np.ones((2, 4)), 3, device='cpu')
+        find_best_prompts(np.ones((1, 4)), np.ones((2, 4)), 3, device='cpu')
     near = Neighbours(np.array([1, -1]), np.zeros(2, np.float32))
     assert PointFeatures.of(np.array([1, 1]), near, np.array([7, 8])).rows.tolist() == [8, -1]
     with pytest.raises(MetricError, match='differ in shape'):

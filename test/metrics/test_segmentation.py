@@ -70,7 +70,7 @@ def test_confusion_and_scores_agree_with_scikit_learn(truth, random):
     ours = confusion.confusion_matrix(truth, predicted, vocabulary, device='cpu')
     theirs = sklearn_metrics.confusion_matrix(truth, predicted, labels=[*vocabulary, -1])
     np.testing.assert_array_equal(ours.counts, theirs)
-    scores = segmentation.segmentation_scores(ours, ignored=())
+    scores = segmentation.score_segmentation(ours, ignored=())
     classes = [c for c in range(7) if c in truth]
     if not classes:
         assert np.isnan(scores.miou)
@@ -137,8 +137,8 @@ def test_a_class_outside_the_vocabulary_is_wrong_in_strict_alone():
     truth, predicted = np.array([3, 3, 4, 4]), np.array([3, 7, 4, 4])
     compat = segmentation.compat_confusion(truth, predicted, near, device='cpu')
     strict = segmentation.strict_confusion(truth, predicted, near, **STRICT)
-    assert segmentation.segmentation_scores(compat).macc == 1.0
-    assert segmentation.segmentation_scores(strict).macc == pytest.approx((1 / 2 + 1) / 2)
+    assert segmentation.score_segmentation(compat).macc == 1.0
+    assert segmentation.score_segmentation(strict).macc == pytest.approx((1 / 2 + 1) / 2)
 
 
 def test_strict_counts_missing_and_unlabelled_points_as_errors():
@@ -149,7 +149,7 @@ def test_strict_counts_missing_and_unlabelled_points_as_errors():
     assert found.labels.tolist() == [3, 4, confusion.OUTSIDE, confusion.NOTHING]
     assert found.counts[0].tolist() == [1, 0, 1, 1]
     assert found.counts.sum() == 3
-    scores = segmentation.segmentation_scores(found, ignored=())
+    scores = segmentation.score_segmentation(found, ignored=())
     assert scores.macc == pytest.approx(1 / 3)
     assert scores.miou == pytest.approx(1 / 3)
 
@@ -161,9 +161,9 @@ def test_strict_hallucinations_lower_iou_but_not_accuracy():
     dirty = segmentation.strict_confusion(
         truth, predicted, near, hallucinated={3: 10, 9: 2}, **STRICT
     )
-    assert segmentation.segmentation_scores(clean).miou == 1.0
-    assert segmentation.segmentation_scores(dirty).miou == 0.5
-    assert segmentation.segmentation_scores(dirty).macc == 1.0
+    assert segmentation.score_segmentation(clean).miou == 1.0
+    assert segmentation.score_segmentation(dirty).miou == 0.5
+    assert segmentation.score_segmentation(dirty).macc == 1.0
     assert dirty.counts[-1].tolist() == [10, 0, 2, 0]
 
 
@@ -171,8 +171,8 @@ def test_a_global_vocabulary_punishes_classes_that_do_not_exist():
     matrix = confusion.ConfusionMatrix(
         np.array([[1, 1, 0], [0, 0, 0], [0, 0, 0]]), np.array([1, 2, -1])
     )
-    assert segmentation.segmentation_scores(matrix).miou == 0.5
-    assert segmentation.segmentation_scores(matrix, punish_false_classes=True).miou == 0.25
+    assert segmentation.score_segmentation(matrix).miou == 0.5
+    assert segmentation.score_segmentation(matrix, punish_false_classes=True).miou == 0.25
 
 
 def test_hallucinated_surface_weighs_as_much_as_true_surface_whatever_its_density():
@@ -181,7 +181,7 @@ def test_hallucinated_surface_weighs_as_much_as_true_surface_whatever_its_densit
     sparse, dense = ((rng.random((n, 3)) * [1, 1, 0]) + [0, 0, 5] for n in (4000, 100_000))
     for points in (sparse, dense):
         labels, mask = np.full(len(points), 7), np.ones(len(points), bool)
-        found = segmentation.hallucinated_points(points, labels, mask, true, cell_m=0.1)
+        found = segmentation.count_hallucinated_points(points, labels, mask, true, cell_m=0.1)
         assert found == {7: pytest.approx(10_000, rel=0.02)}
 
 

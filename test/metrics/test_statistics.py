@@ -9,14 +9,14 @@ from support.sizes import few
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.statistics import (
-    corrected_tests,
-    holm_adjusted,
+    adjust_by_holm,
+    compare_pairs,
+    correct_tests,
+    find_smallest_attainable_p,
     jackknife_interval,
-    paired_difference,
     ratio_statistic,
     relative_change,
     sign_flip_p,
-    smallest_attainable_p,
     wilson_interval,
 )
 
@@ -43,7 +43,7 @@ def differences(rng, n):
 def skewed_differences(rng, n):
     """A share of 0.2 +- 0.12 of accuracies of 0.6 +- 0.15 is lost."""
     before = rng.beta(6, 4, n)
-    return paired_difference(before, before * rng.beta(8, 2, n)).difference, -0.12
+    return compare_pairs(before, before * rng.beta(8, 2, n)).difference, -0.12
 
 
 def relative_changes(rng, n):
@@ -195,12 +195,12 @@ def test_changes_that_cancel_are_no_change():
 def test_only_scenes_are_tested():
     changes = [0.1, 0.2, 0.3, 0.15, 0.2, 0.25]
     scenes, objects = (
-        paired_difference(np.zeros(6), changes, unit=unit) for unit in ('scenes', 'objects')
+        compare_pairs(np.zeros(6), changes, unit=unit) for unit in ('scenes', 'objects')
     )
     assert scenes.p_value == 2 / 2**6
     assert math.isnan(objects.p_value)
-    assert corrected_tests({'scenes': scenes}) == {'scenes': 2 / 2**6}
-    assert corrected_tests({'objects': objects}) is None
+    assert correct_tests({'scenes': scenes}) == {'scenes': 2 / 2**6}
+    assert correct_tests({'objects': objects}) is None
 
 
 @settings(max_examples=30, deadline=None)
@@ -221,28 +221,28 @@ def test_many_units_are_sampled_and_p_is_never_zero():
 
 def test_the_smallest_p_follows_from_the_number_of_units():
     for n in (2, 5, 8):
-        assert sign_flip_p(np.arange(1, n + 1)) == smallest_attainable_p(n) == 2 / 2**n
-    assert smallest_attainable_p(0) == 1.0
+        assert sign_flip_p(np.arange(1, n + 1)) == find_smallest_attainable_p(n) == 2 / 2**n
+    assert find_smallest_attainable_p(0) == 1.0
 
 
 def test_paired_differences_come_with_effect_sizes():
     before = np.array([0.5, 0.6, 0.4, 0.7, 0.55])
     after = before - np.array([0.1, 0.12, 0.08, 0.1, 0.11])
-    found = paired_difference(before, after)
+    found = compare_pairs(before, after)
     assert found.difference.value == pytest.approx(-0.102)
     assert found.difference.excludes_zero
     changes = after - before
     assert found.effect_size == pytest.approx(changes.mean() / changes.std(ddof=1))
     assert found.rank_biserial == -1.0
     assert found.p_value == found.smallest_p == 2 / 2**5
-    assert math.isnan(paired_difference([0.5, 0.5], [0.5, 0.5]).effect_size)
+    assert math.isnan(compare_pairs([0.5, 0.5], [0.5, 0.5]).effect_size)
     with pytest.raises(MetricError, match='not 2 and 1 units'):
-        paired_difference([1, 2], [1])
+        compare_pairs([1, 2], [1])
 
 
 def test_rank_biserial_agrees_with_wilcoxons_statistic():
     changes = np.array([0.3, -0.1, 0.2, 0.5, -0.4, 0.25])
-    found = paired_difference(np.zeros(6), changes)
+    found = compare_pairs(np.zeros(6), changes)
     down = stats.wilcoxon(changes).statistic
     total = 6 * 7 / 2
     assert abs(found.rank_biserial) == pytest.approx(1 - 2 * down / total)
@@ -250,7 +250,7 @@ def test_rank_biserial_agrees_with_wilcoxons_statistic():
 
 def test_holm_agrees_with_a_worked_example():
     # Holm's step-down: 0.01*4, max(0.02*3, .), max(0.03*2, .), max(0.04, .).
-    found = holm_adjusted({'d': 0.04, 'a': 0.01, 'c': 0.03, 'b': 0.02})
+    found = adjust_by_holm({'d': 0.04, 'a': 0.01, 'c': 0.03, 'b': 0.02})
     assert found == pytest.approx({'d': 0.06, 'a': 0.04, 'c': 0.06, 'b': 0.06})
 
 
@@ -258,11 +258,11 @@ def test_eight_scenes_and_seven_contrasts_are_not_tested_but_twenty_two_are():
     def contrasts(scenes, count):
         rng = np.random.default_rng(0)
         base = rng.random(scenes)
-        return {str(i): paired_difference(base, base - 0.1 - 0.01 * i) for i in range(count)}
+        return {str(i): compare_pairs(base, base - 0.1 - 0.01 * i) for i in range(count)}
 
-    assert corrected_tests(contrasts(8, 7)) is None
-    assert corrected_tests({}) is None
-    tested = corrected_tests(contrasts(22, 7))
+    assert correct_tests(contrasts(8, 7)) is None
+    assert correct_tests({}) is None
+    tested = correct_tests(contrasts(22, 7))
     assert tested is not None
     assert all(p < 0.05 for p in tested.values())
 

@@ -16,11 +16,11 @@ from osmabench_ros.metrics.trajectory import (
     DeltaUnit,
     TrajectoryAlignment,
     absolute_errors,
-    alignment_of,
-    associated,
+    associate,
     error_statistics,
+    find_alignment,
     fit_similarity,
-    pairs_of,
+    list_pairs,
     relative_errors,
     turn_is_open,
 )
@@ -69,7 +69,7 @@ ESTIMATE = disturbed(TRUTH, 2, 1.3).select(np.arange(5, 120, 2))
 def test_association_is_that_of_evo(swap, offset_s):
     sync = pytest.importorskip('evo.core.sync', reason='evo is not installed')
     one, two = (ESTIMATE, TRUTH) if swap else (TRUTH, ESTIMATE)
-    ours = associated(one, two, max_difference_s=0.002, offset_s=offset_s)
+    ours = associate(one, two, max_difference_s=0.002, offset_s=offset_s)
     theirs = sync.associate_trajectories(
         evo_trajectory(one), evo_trajectory(two), max_diff=0.002, offset_2=offset_s
     )
@@ -81,13 +81,13 @@ def test_association_is_that_of_evo(swap, offset_s):
 @pytest.mark.parametrize('kind', TrajectoryAlignment)
 def test_absolute_errors_are_those_of_evo(kind):
     metrics = pytest.importorskip('evo.core.metrics', reason='evo is not installed')
-    truth, estimate = associated(TRUTH, ESTIMATE)
+    truth, estimate = associate(TRUTH, ESTIMATE)
     theirs = evo_trajectory(estimate)
     if kind is TrajectoryAlignment.ORIGIN:
         theirs.align_origin(evo_trajectory(truth))
     elif kind is not TrajectoryAlignment.NONE:
         theirs.align(evo_trajectory(truth), correct_scale=kind is TrajectoryAlignment.SIM3)
-    ours = absolute_errors(truth, estimate.transform(alignment_of(truth, estimate, kind)))
+    ours = absolute_errors(truth, estimate.transform(find_alignment(truth, estimate, kind)))
     relations = metrics.PoseRelation
     for errors, relation in (
         (ours.translation_m, relations.translation_part),
@@ -109,7 +109,7 @@ def test_relative_errors_are_those_of_evo(unit, delta, all_pairs):
     metrics = pytest.importorskip('evo.core.metrics', reason='evo is not installed')
     from evo.core.units import Unit
 
-    truth, estimate = associated(TRUTH, ESTIMATE)
+    truth, estimate = associate(TRUTH, ESTIMATE)
     ours = relative_errors(truth, estimate, DeltaInterval(delta, DeltaUnit(unit), all_pairs))
     evo_unit = {'frames': Unit.frames, 'metres': Unit.meters}[unit]
     relations = metrics.PoseRelation
@@ -125,7 +125,7 @@ def test_relative_errors_are_those_of_evo(unit, delta, all_pairs):
 
 def test_errors_are_those_of_plain_loops():
     """The definitions of Sturm et al., matrix by matrix; needs no evo."""
-    truth, estimate = associated(TRUTH, ESTIMATE)
+    truth, estimate = associate(TRUTH, ESTIMATE)
     pairs = list(zip(matrices(truth), matrices(estimate), strict=True))
     absolute = [np.linalg.inv(q) @ p for q, p in pairs]
     ours = absolute_errors(truth, estimate)
@@ -145,7 +145,7 @@ def test_the_fit_is_that_of_scipy_and_of_a_search():
     """Rotation against scipy's Kabsch, scale against a search for the least error."""
     from scipy.optimize import minimize_scalar
 
-    truth, estimate = associated(TRUTH, ESTIMATE)
+    truth, estimate = associate(TRUTH, ESTIMATE)
     x, y = estimate.positions, truth.positions
     rigid = fit_similarity(x, y)
     expected, _ = Rotation.align_vectors(y - y.mean(axis=0), x - x.mean(axis=0))
@@ -192,7 +192,7 @@ def test_pairs_in_seconds_are_those_of_a_loop(all_pairs):
             if seconds[j] - seconds[start] >= 0.5:
                 expected.append([start, j])
                 start = j
-    found = pairs_of(trajectory, DeltaInterval(0.5, DeltaUnit.SECONDS, all_pairs))
+    found = list_pairs(trajectory, DeltaInterval(0.5, DeltaUnit.SECONDS, all_pairs))
     assert found.tolist() == expected
     assert len(expected) > 9
 
@@ -208,20 +208,20 @@ def test_pairs_of_a_robot_that_waits_are_those_of_evo():
     poses = matrices(trajectory)
     for all_pairs in (False, True):
         expected = metrics.id_pairs_from_delta(poses, 2.0, Unit.meters, 0.1, all_pairs)
-        found = pairs_of(trajectory, DeltaInterval(2.0, DeltaUnit.METRES, all_pairs))
+        found = list_pairs(trajectory, DeltaInterval(2.0, DeltaUnit.METRES, all_pairs))
         assert [tuple(pair) for pair in found.tolist()] == expected
 
 
 def test_what_cannot_be_compared_is_said():
     later = walk(20, 1, start_s=5000)
     with pytest.raises(MetricError, match=r'within 0\.01 s.*from 100\.000 to .*same clock'):
-        associated(walk(20, 1), later)
+        associate(walk(20, 1), later)
     along, turns = np.arange(5.0)[:, None] * [1, 0, 0], np.tile(np.eye(3), (5, 1, 1))
     line = StampedTrajectory(np.arange(5), along, turns)
     with pytest.raises(AlignmentError, match='on a line.*align by origin'):
-        alignment_of(line, line, TrajectoryAlignment.SE3)
+        find_alignment(line, line, TrajectoryAlignment.SE3)
     with pytest.raises(MetricError, match='no pair of 5 poses is 9 metres apart'):
-        pairs_of(line, DeltaInterval(9, DeltaUnit.METRES))
+        list_pairs(line, DeltaInterval(9, DeltaUnit.METRES))
     with pytest.raises(MetricError, match='whole number'):
         DeltaInterval(0.5)
     with pytest.raises(MetricError, match='associate them first'):
@@ -269,7 +269,7 @@ def test_what_an_open_turn_hides_is_no_error_of_the_method():
     turns = []
     for seed in range(20):
         truth, estimate = corridor(0.001, 0.05, seed)
-        aligned = estimate.transform(alignment_of(truth, estimate, TrajectoryAlignment.SE3))
+        aligned = estimate.transform(find_alignment(truth, estimate, TrajectoryAlignment.SE3))
         assert turn_is_open(truth, aligned)
         turns.append(absolute_errors(truth, aligned).rotation_deg.mean())
     assert max(turns) > 90

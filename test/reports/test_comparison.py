@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from osmabench_ros.metrics.comparison import smallest_difference
+from osmabench_ros.metrics.comparison import find_smallest_difference
 from osmabench_ros.metrics.statistics import jackknife_interval
 from osmabench_ros.reports.charts.matrix_charts import draw_robustness_chart
 from osmabench_ros.reports.comparison import (
@@ -93,7 +93,7 @@ def test_the_power_is_that_of_the_observed_spread(runs, content):
     [(_, between, units, cells)] = [row for row in found if row[0] == 'mAcc']
     # Changes of -25, -35 and -45 points.
     assert (between, units, cells[0].text) == ('mappers', '3 scenes', '10.0')
-    assert cells[1].text == f'{100 * smallest_difference(3, 0.1):.1f}' == '32.6'
+    assert cells[1].text == f'{100 * find_smallest_difference(3, 0.1):.1f}' == '32.6'
     assert [cell.text for cell in cells[3:]] == ['787', '199', '34', '10']
     assert cells[2].text == '\N{EN DASH}', 'one path a scene says nothing of more'
 
@@ -103,7 +103,7 @@ def test_the_power_is_that_of_the_observed_spread(runs, content):
     [(_, _, units, cells)] = [row for row in found if row[0] == 'mAcc']
     assert (units, cells[0].text) == ('3 scenes', '10.0')
     # Paths differ by 14.1 points inside: 10**2 - 14.1**2 / 4 is left with four instead of two.
-    assert cells[2].text == f'{100 * smallest_difference(3, 0.0707107):.1f}'
+    assert cells[2].text == f'{100 * find_smallest_difference(3, 0.0707107):.1f}'
 
 
 @pytest.mark.full

@@ -4,7 +4,7 @@ import pytest
 from support.world.runs import matrix_config
 
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.metrics.over_time import ScoresAtTime, over_time_records
+from osmabench_ros.metrics.over_time import ScoresAtTime, make_over_time_records
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs import requirement
 from osmabench_ros.runs.timings import SUITE as TIMING
@@ -46,7 +46,7 @@ def test_each_requirement_is_judged_by_what_has_its_figure():
 
 def test_the_names_of_growth_are_those_that_are_written():
     record = MetricRecord('s', '', 'm', value=0.5, n=3)
-    names = {item.metric for item in over_time_records([ScoresAtTime(1, 0.1, (record,))])}
+    names = {item.metric for item in make_over_time_records([ScoresAtTime(1, 0.1, (record,))])}
     assert names == {f'm{suffix}' for suffix in requirement.GROWTH_SUFFIXES}
 
 

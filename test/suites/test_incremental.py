@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from osmabench_ros.metrics.over_time import over_time_records
+from osmabench_ros.metrics.over_time import make_over_time_records
 from osmabench_ros.runs.evaluate.evaluation import scores_at_time
 from osmabench_ros.suites.map_geometry import MapGeometrySuite
 from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
@@ -23,7 +23,9 @@ def test_scores_grow_with_the_map_and_early_quality_counts(context, with_dense, 
     ]
     assert coverage == sorted(coverage)
     assert coverage[-1] == 1.0
-    found = {record.metric: record for record in over_time_records(moments) if not record.mode}
+    found = {
+        record.metric: record for record in make_over_time_records(moments) if not record.mode
+    }
     expected = (10 * coverage[0] + 20 * coverage[1]) / 40
     assert found['coverage_over_frames'].value == pytest.approx(expected)
     assert found['coverage_over_time'].value == pytest.approx(expected)
@@ -35,4 +37,4 @@ def test_scores_grow_with_the_map_and_early_quality_counts(context, with_dense, 
 
 
 def test_a_run_without_snapshots_has_nothing_to_tell():
-    assert over_time_records([]) == []
+    assert make_over_time_records([]) == []

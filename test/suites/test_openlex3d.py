@@ -6,7 +6,7 @@ import pytest
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.maps.semantic_map import FeatureSpace
-from osmabench_ros.metrics.tiers import TieredObject, tiers_by_id, write_tiers
+from osmabench_ros.metrics.tiers import TieredObject, collect_tiers, write_tiers
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.suites.openlex3d import OpenLex3DSuite
 
@@ -40,7 +40,7 @@ def tiers(tmp_path):
         TieredObject(3, ('chair', 'seat'), (), ('stool',)),
     ]
     path = tmp_path / 'gt_categories.json'
-    write_tiers(tiers_by_id(objects), path)
+    write_tiers(collect_tiers(objects), path)
     return path
 
 
@@ -65,7 +65,7 @@ def test_right_words_score_one(context, perfect_map, tiers):
 
 def test_every_label_asks_for_all_objects_that_bear_it(context, perfect_map, tmp_path):
     objects = [TieredObject(2, ('table', 'desk')), TieredObject(3, ('desk',))]
-    write_tiers(tiers_by_id(objects), tmp_path / 'tiers.json')
+    write_tiers(collect_tiers(objects), tmp_path / 'tiers.json')
     named = with_features(context, perfect_map, {1: 'floor', 2: 'table+desk', 3: 'desk'})
     found = evaluate(named, tiers=tmp_path / 'tiers.json', max_distance_m=0.1)
     # Object 2 is the best hit of "table" and a right one of "desk", before or after object 3.
@@ -76,7 +76,7 @@ def test_every_label_asks_for_all_objects_that_bear_it(context, perfect_map, tmp
 
 def test_queries_come_from_a_mapping_file_or_a_level(context, perfect_map, tmp_path):
     objects = [TieredObject(2, ('table',), ('seat',)), TieredObject(3, ('chair',))]
-    write_tiers(tiers_by_id(objects), tmp_path / 'tiers.json')
+    write_tiers(collect_tiers(objects), tmp_path / 'tiers.json')
     mapping = tmp_path / 'gt_categories_query_to_object_mapping_l0.json'
     mapping.write_text('{"level0": {"stool": [3], "table": [77]}}')
     named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'stool'})
@@ -100,7 +100,7 @@ def test_prompts_of_a_data_set_are_harder_than_the_words_of_a_scene(
     context, perfect_map, tmp_path
 ):
     write_tiers(
-        tiers_by_id([TieredObject(2, ('table',)), TieredObject(3, ('chair',))]),
+        collect_tiers([TieredObject(2, ('table',)), TieredObject(3, ('chair',))]),
         tmp_path / 'tiers.json',
     )
     prompts = tmp_path / 'prompt_list.txt'
@@ -204,7 +204,7 @@ def test_labels_made_by_machine_are_said_to_be(context, perfect_map, tiers, tmp_
 
 def test_a_scene_without_words_is_not_applicable(context, perfect_map, tmp_path):
     named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
-    write_tiers(tiers_by_id([]), tmp_path / 'none.json')
+    write_tiers(collect_tiers([]), tmp_path / 'none.json')
     found = evaluate(named, tiers=tmp_path / 'none.json')
     assert found
     assert not any(item.applicable for item in found.values())

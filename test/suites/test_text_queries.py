@@ -1,10 +1,10 @@
 import pytest
 
 from osmabench_ros.errors import MetricError
-from osmabench_ros.metrics.tiers import TieredObject, tiers_by_id
+from osmabench_ros.metrics.tiers import TieredObject, collect_tiers
 from osmabench_ros.suites.queried_map import TextQuery, queries_of, read_prompts, read_queries
 
-LABELS = tiers_by_id(
+LABELS = collect_tiers(
     [
         TieredObject(1, ('couch', 'sofa')),
         TieredObject(2, ('sofa', 'cushion'), ('flower', 'sun')),
@@ -31,7 +31,7 @@ def test_levels_are_those_of_the_published_mapping():
 
 
 def test_a_text_of_two_levels_is_two_queries():
-    labels = tiers_by_id([TieredObject(1, ('a b',)), TieredObject(2, ('b',), ('a',))])
+    labels = collect_tiers([TieredObject(1, ('a b',)), TieredObject(2, ('b',), ('a',))])
     assert queries_of(labels, 'all') == [
         TextQuery('a b', (1,)),
         TextQuery('b', (2,)),

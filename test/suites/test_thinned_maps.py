@@ -16,8 +16,8 @@ from osmabench_ros.maps.semantic_map import (
     Provenance,
     SemanticMap,
 )
-from osmabench_ros.metrics.geometry import POINT_RADIUS_M, voxel_keys
-from osmabench_ros.metrics.tiers import TieredObject, tiers_by_id, write_tiers
+from osmabench_ros.metrics.geometry import POINT_RADIUS_M, compute_voxel_keys
+from osmabench_ros.metrics.tiers import TieredObject, collect_tiers, write_tiers
 from osmabench_ros.scenes.apartment.generate import generate_apartment
 from osmabench_ros.scenes.visibility import sample_surface
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
@@ -50,7 +50,7 @@ def tiers(tmp_path_factory):
         TieredObject(2, ('table', 'bench'), ('lamp',), ('seat',)),
         TieredObject(3, ('chair', 'seat'), (), ('bench',)),
     ]
-    write_tiers(tiers_by_id(objects), path)
+    write_tiers(collect_tiers(objects), path)
     return path
 
 
@@ -140,7 +140,10 @@ def room():
 def voxelised(points, edge_m, *, means):
     """Return the mean of every voxel's points, or any one of them."""
     _, first, inverse, counts = np.unique(
-        voxel_keys(points, edge_m), return_index=True, return_inverse=True, return_counts=True
+        compute_voxel_keys(points, edge_m),
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
     )
     if not means:
         return points[first]

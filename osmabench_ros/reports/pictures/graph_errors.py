@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from osmabench_ros.metrics.matching import box_iou_of_nodes, match_nodes
+from osmabench_ros.metrics.matching import compute_box_iou_of_nodes, match_nodes
 from osmabench_ros.reports import palette
 from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome, Rgb
 from osmabench_ros.runs.config import SuiteConfig
@@ -175,7 +175,7 @@ def find_graph_errors(graph: SceneGraph, truth: GroundTruth) -> ColouredGraph:
     nodes = list(graph.of_kind(NodeKind.OBJECT))
     seen = frozenset(truth.seen_instances)
     true = {node.id: node for node in truth.graph.nodes if node.id in seen}
-    ids, ious = [node.id for node in nodes], box_iou_of_nodes(nodes, list(true.values()))
+    ids, ious = [node.id for node in nodes], compute_box_iou_of_nodes(nodes, list(true.values()))
     matches = match_nodes(ids, list(true), ious, min_iou=_MIN_IOU).true_of
     colors = dict.fromkeys(ids, HALLUCINATED)
     for node in nodes:

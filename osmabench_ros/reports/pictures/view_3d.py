@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import DenseMap
-from osmabench_ros.metrics.geometry import voxel_keys
+from osmabench_ros.metrics.geometry import compute_voxel_keys
 from osmabench_ros.reports.palette import Rgb, assign_class_colors, format_hex_color
 from osmabench_ros.reports.pictures import graph_errors
 from osmabench_ros.reports.pictures.sample_frames import select_evenly, select_rows_in_view
@@ -178,11 +178,11 @@ def _describe_node(node: SceneNode, color: Rgb) -> Json:
 def select_per_voxel(points: NDArray[np.floating], most: int) -> tuple[NDArray[np.int64], float]:
     """Return rows of at most `most` points, one per voxel, and the edge of these in metres."""
     edge_m = _FINEST_M
-    rows = np.unique(voxel_keys(points, edge_m), return_index=True)[1]
+    rows = np.unique(compute_voxel_keys(points, edge_m), return_index=True)[1]
     while len(rows) > most:
         # A surface has about as many voxels as their area goes into its own.
         edge_m *= max(_COARSER, 0.9 * float(np.sqrt(len(rows) / most)))
-        rows = np.unique(voxel_keys(points, edge_m), return_index=True)[1]
+        rows = np.unique(compute_voxel_keys(points, edge_m), return_index=True)[1]
     return np.asarray(rows, np.int64), edge_m
 
 
