@@ -133,7 +133,7 @@ def _kind_of(annotation: Any) -> tuple[type, tuple[str, ...]]:
         return _kind_of(get_args(annotation)[0])
     if origin is Literal:
         return str, get_args(annotation)
-    if origin is tuple and not _is_section(get_args(annotation)[0]):
+    if origin is tuple and not isinstance(get_args(annotation)[0], type(BaseModel)):
         return list, ()
     if not isinstance(annotation, type) or origin is not None:
         return dict, ()
@@ -142,10 +142,6 @@ def _kind_of(annotation: Any) -> tuple[type, tuple[str, ...]]:
     if annotation in (bool, int, float, str):
         return annotation, ()
     return (str if issubclass(annotation, Path) else dict), ()
-
-
-def _is_section(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
 def _plain(value: Any, kind: type) -> Any:

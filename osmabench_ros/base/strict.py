@@ -7,16 +7,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    TypeAdapter,
-    ValidationError,
-    model_validator,
-)
+import pydantic
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
@@ -28,13 +19,13 @@ _LONGEST_VALUE, _MOST_FAULTS = 60, 10
 _MAX_NAME = 100
 
 
-class Strict(BaseModel):
+class Strict(pydantic.BaseModel):
     """Immutable; refuses unknown keys, infinite numbers, and true and false for numbers."""
 
-    model_config = ConfigDict(extra='forbid', frozen=True, allow_inf_nan=False)
+    model_config = pydantic.ConfigDict(extra='forbid', frozen=True, allow_inf_nan=False)
 
     # No validator of fields: discriminators of unions must not have one.
-    @model_validator(mode='before')
+    @pydantic.model_validator(mode='before')
     @classmethod
     def _refuse_unknown_keys_and_bools(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
@@ -48,7 +39,7 @@ class Strict(BaseModel):
         return data
 
 
-STRICT_JSON = ConfigDict(extra='forbid', strict=True, allow_inf_nan=False)
+STRICT_JSON = pydantic.ConfigDict(extra='forbid', strict=True, allow_inf_nan=False)
 """How JSON texts are validated whose numbers are never texts, nor texts numbers."""
 
 
@@ -61,7 +52,7 @@ class JsonForm:
     write: Callable[[Any], Any]
 
     def __get_pydantic_core_schema__(
-        self, _source: Any, handler: GetCoreSchemaHandler
+        self, _source: Any, handler: pydantic.GetCoreSchemaHandler
     ) -> CoreSchema:
         """Return the schema of the type in JSON, with the ways from it and to it."""
         return core_schema.no_info_after_validator_function(
@@ -74,20 +65,20 @@ class JsonForm:
 
 
 def _explain_unknown(
-    model: type[BaseModel], data: Mapping[Any, Any], keys: list[Any]
+    model: type[pydantic.BaseModel], data: Mapping[Any, Any], keys: list[Any]
 ) -> list[str]:
     """Return the errors in data with unknown keys: the keys, and errors in the other values."""
     faults = [f'unknown key "{key}". {suggestion(str(key), _fields_of(model))}' for key in keys]
     try:
         model.model_validate({key: value for key, value in data.items() if key not in keys})
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         # A key that is missing may be the one that is misspelt.
         faults += [text for kind, text in _list_faults(error) if kind != 'missing']
     return faults
 
 
 @cache
-def _fields_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
+def _fields_of(model: type[pydantic.BaseModel]) -> dict[str, FieldInfo]:
     """Return the fields of a model by the keys that data have for them."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
@@ -102,8 +93,8 @@ def validated(
 ) -> Model:
     """Check data from outside against a model; the error names `source`, place and remedy."""
     try:
-        return TypeAdapter(model).validate_python(data)
-    except ValidationError as error:
+        return pydantic.TypeAdapter(model).validate_python(data)
+    except pydantic.ValidationError as error:
         tail = f'; {remedy}' if remedy else ''
         raise kind(f'{source}: {all_faults(error)}{tail}') from error
 
@@ -114,12 +105,12 @@ def read_model(model: type[Model], file: Path) -> Model:
     return validated(model, read_json(file), f'{file} is malformed', RunError, remedy=remedy)
 
 
-def first_fault(error: ValidationError) -> str:
+def first_fault(error: pydantic.ValidationError) -> str:
     """Return the first fault with its place, if it has one."""
     return _list_faults(error)[0][1]
 
 
-def all_faults(error: ValidationError) -> str:
+def all_faults(error: pydantic.ValidationError) -> str:
     """Return the faults with their places, of very many the first."""
     faults = list(dict.fromkeys(text for _, text in _list_faults(error)))
     rest = len(faults) - _MOST_FAULTS
@@ -127,7 +118,7 @@ def all_faults(error: ValidationError) -> str:
     return '; '.join([*faults[:_MOST_FAULTS], *more])
 
 
-def _list_faults(error: ValidationError) -> list[tuple[str, str]]:
+def _list_faults(error: pydantic.ValidationError) -> list[tuple[str, str]]:
     """Return kind and text of every fault, the text with its place if it has one."""
     found = []
     for fault in error.errors(include_url=False, include_context=False):
@@ -155,7 +146,7 @@ def fault_text(fault: Any) -> str:
 
 
 @cache
-def _bools_of(model: type[BaseModel]) -> frozenset[str]:
+def _bools_of(model: type[pydantic.BaseModel]) -> frozenset[str]:
     """Return the keys of a model that take true and false."""
     fields = _fields_of(model).items()
     return frozenset(key for key, field in fields if _takes_bool(field.annotation))
@@ -167,7 +158,7 @@ def _takes_bool(kind: Any) -> bool:
         return any(_takes_bool(part) for part in parts)
     if kind in (bool, Any, object, dict, list):
         return True
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
+    return isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
 
 
 def _check_plain_name(value: str) -> str:
@@ -195,17 +186,21 @@ def _check_path_below(value: str) -> str:
     return value
 
 
-PlainName = Annotated[str, Field(max_length=_MAX_NAME), AfterValidator(_check_plain_name)]
+PlainName = Annotated[
+    str, pydantic.Field(max_length=_MAX_NAME), pydantic.AfterValidator(_check_plain_name)
+]
 """Letters, digits, "_" and "-"."""
 
-FolderName = Annotated[str, Field(max_length=_MAX_NAME), AfterValidator(_check_folder_name)]
+FolderName = Annotated[
+    str, pydantic.Field(max_length=_MAX_NAME), pydantic.AfterValidator(_check_folder_name)
+]
 """Name that people choose more freely, and that a folder has."""
 
-PathText = Annotated[str, AfterValidator(_check_path)]
+PathText = Annotated[str, pydantic.AfterValidator(_check_path)]
 """Path, or something else such as the name of a bundled file."""
 
-FilePath = Annotated[Path, AfterValidator(_check_path)]
+FilePath = Annotated[Path, pydantic.AfterValidator(_check_path)]
 """Path that the system can look up."""
 
-PathBelow = Annotated[PathText, AfterValidator(_check_path_below)]
+PathBelow = Annotated[PathText, pydantic.AfterValidator(_check_path_below)]
 """Path that does not leave the folder it is relative to."""

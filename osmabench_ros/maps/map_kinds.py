@@ -6,17 +6,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from osmabench_ros import errors
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import MARKERS, POINT_CLOUD, TYPES
-from osmabench_ros.errors import (
-    ConfigError,
-    ContractError,
-    MapError,
-    OsmabenchError,
-    SequenceError,
-    choose,
-    errors_as,
-)
 from osmabench_ros.maps.announced_map import (
     MapAssembler,
     announced_map,
@@ -39,7 +31,7 @@ def map_of_dsg_update(message: Any, topic: str, options: TopicOptions) -> Semant
     """Return the map of a full hydra_msgs/DsgUpdate; ContractError if it is none or partial."""
     if not message.full_update:
         what = f'topic "{topic}": update {message.sequence_number} is partial'
-        raise ContractError(f'{what}; let the method publish full updates')
+        raise errors.ContractError(f'{what}; let the method publish full updates')
     header = options.header(message.header)
     imported = ImportOptions(
         frame_id=header.frame_id,
@@ -48,7 +40,7 @@ def map_of_dsg_update(message: Any, topic: str, options: TopicOptions) -> Semant
         condition=options.condition,
     )
     payload = np.asarray(message.layer_contents, np.uint8).tobytes()
-    with errors_as(ContractError, f'topic "{topic}"', MapError):
+    with errors.errors_as(errors.ContractError, f'topic "{topic}"', errors.MapError):
         made = import_payload(payload, imported, METHOD)
     provenance = replace(made.header.provenance, method=options.method)
     own = replace(made.header, provenance=provenance, stamp_ns=header.stamp_ns)
@@ -65,7 +57,7 @@ MapReader = Callable[[Any, str, TopicOptions], SemanticMap]
 def _read_markers(message: Any, topic: str, options: TopicOptions) -> SemanticMap:
     graph = convert_markers(message.markers, topic, options.label_set)
     if not message.markers:
-        raise ContractError(f'topic "{topic}": the message has no markers')
+        raise errors.ContractError(f'topic "{topic}": the message has no markers')
     header = options.header(message.markers[-1].header)
     return SemanticMap(header, graph, label_set=options.label_set)
 
@@ -107,10 +99,10 @@ def choose_map_topic(types: Mapping[str, str], wanted: str = '') -> str:
     """Return the topic with the map, the `wanted` one if any; ConfigError if it is unclear."""
     if wanted:
         topic = f'/{wanted.lstrip("/")}'
-        choose(topic, types, ConfigError, f'the bag has no messages on "{topic}"')
+        errors.choose(topic, types, errors.ConfigError, f'the bag has no messages on "{topic}"')
         if types[topic] not in MAP_TYPES:
             known = ', '.join(MAP_TYPES)
-            raise ConfigError(
+            raise errors.ConfigError(
                 f'topic "{topic}" holds {types[topic]}, which is not a map ({known})'
             )
         return topic
@@ -124,9 +116,11 @@ def choose_map_topic(types: Mapping[str, str], wanted: str = '') -> str:
         return found.pop()
     if not found:
         problem = f'the bag has no topic of a type that holds maps ({", ".join(MAP_TYPES)})'
-        raise ConfigError(f'{problem}; it has {_format_topics(types)}')
+        raise errors.ConfigError(f'{problem}; it has {_format_topics(types)}')
     candidates = _format_topics({topic: maps[topic] for topic in found})
-    raise ConfigError(f'several topics may be the map: {candidates}; choose one with --map-topic')
+    raise errors.ConfigError(
+        f'several topics may be the map: {candidates}; choose one with --map-topic'
+    )
 
 
 def _is_view(topic: str, maps: Mapping[str, str]) -> bool:
@@ -180,7 +174,7 @@ def _find_last(messages: Iterator[BagMessage], topic: str) -> tuple[BagMessage, 
         last, partial = message, 0
     if last is None:
         kind = f'; {partial} partial updates cannot be read without a full one' if partial else ''
-        raise SequenceError(f'topic "{topic}": there is no map up to that time{kind}')
+        raise errors.SequenceError(f'topic "{topic}": there is no map up to that time{kind}')
     remark = f'{partial} partial updates after the last full one are left out'
     return last, (remark,) if partial else ()
 
@@ -199,7 +193,7 @@ def _assemble(bag: Bag, topic: str, options: TopicOptions, stop_ns: int | None) 
         if complete is not None and announced is not None:
             whole = announced, complete[1]
     if announced is None:
-        raise SequenceError(f'topic "{topic}": there is no map up to that time')
+        raise errors.SequenceError(f'topic "{topic}": there is no map up to that time')
     if whole is None:
         lack = f'the bag lacks chunks on "{chunks}", so the map is its scene graph without points'
         return _build_graph_map(announced, options, lack)
@@ -222,6 +216,8 @@ def _build_graph_map(announced: BagMessage, options: TopicOptions, lack: str) ->
         ids = [UNLABELLED if known is None else known.id_of(item.name) for item in node.labels]
         labels = [replace(item, class_id=i) for item, i in zip(node.labels, ids, strict=True)]
         nodes.append(replace(node, labels=tuple(labels)))
-    with errors_as(ContractError, f'topic "{announced.topic}"', OsmabenchError):
+    with errors.errors_as(
+        errors.ContractError, f'topic "{announced.topic}"', errors.OsmabenchError
+    ):
         made = map_of_graph(message, replace(graph, nodes=tuple(nodes)), options)
     return RecordedMap(made, announced.topic, SEMANTIC_MAP, announced.log_ns, (lack,))

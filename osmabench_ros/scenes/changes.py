@@ -7,7 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -459,15 +459,9 @@ class Swing(Strict):
     def apply(self, at: _Context) -> Scene:
         """Return the scene after this change."""
         item = at.find(self.object)
-        size = item.box.size
         local = np.ptp(np.concatenate([mesh.vertices for mesh in item.meshes]), axis=0)
-        name = at.scene.class_name(item).split()
-        if (
-            not name
-            or name[-1] != DOOR_CLASS
-            or np.sort(local)[0] > THICKEST_LEAF_M
-            or size[2] < 0.5
-        ):
+        is_door = at.scene.class_name(item).split()[-1:] == [DOOR_CLASS]
+        if not is_door or local.min() > THICKEST_LEAF_M or item.box.size[2] < 0.5:
             raise SceneError(
                 f'{at.where}: "{item.name}" is not a leaf of a door: a thin upright slab of a '
                 'class "... door"; for joints of Habitat change initial_joint_pose'
@@ -476,18 +470,16 @@ class Swing(Strict):
         if item.attributes.get('state') == wanted:
             raise SceneError(f'{at.where}: "{item.name}" is {wanted} already')
         # The axes of the leaf in the world: the longer level one leads from edge to edge.
-        level = sorted((0, 1), key=lambda axis: -local[axis])[0]
+        level = int(np.argmax(local[:2]))
         along = item.pose.rotation[:, level] * local[level] / 2
-        for edge in (-1.0, 1.0):
-            for sense in (-1.0, 1.0):
-                hinge = item.box.center + edge * along
-                turn = Pose.from_yaw(sense * math.radians(self.angle_deg)).rotation
-                pose = Pose(turn, hinge - turn @ hinge) @ item.pose
-                attributes = {**item.attributes, 'state': wanted}
-                new = replace(item, pose=pose, attributes=attributes)
-                scene = _replace_object(at.scene, new)
-                if find_collision(scene, new, ()) is None:
-                    return scene
+        for edge, sense in product((-1.0, 1.0), repeat=2):
+            hinge = item.box.center + edge * along
+            turn = Pose.from_yaw(sense * math.radians(self.angle_deg)).rotation
+            pose = Pose(turn, hinge - turn @ hinge) @ item.pose
+            new = replace(item, pose=pose, attributes={**item.attributes, 'state': wanted})
+            scene = _replace_object(at.scene, new)
+            if find_collision(scene, new, ()) is None:
+                return scene
         problem = f'cannot turn by {self.angle_deg:g} degrees without a collision'
         raise SceneError(f'{at.where}: "{item.name}" {problem}; choose another "angle_deg"')
 
@@ -517,25 +509,17 @@ class Switch(Strict):
         intensity = self.intensity if self.on else 0.0
         state = {'state': 'on' if self.on else 'off'}
         chosen = {light.name for light in lights}
-        scene = replace(
-            at.scene,
-            lights=tuple(
-                replace(light, intensity=intensity) if light.name in chosen else light
-                for light in at.scene.lights
-            ),
+        switched = (
+            replace(light, intensity=intensity) if light.name in chosen else light
+            for light in at.scene.lights
         )
+        scene = replace(at.scene, lights=tuple(switched))
         for item in scene.objects:
-            if chosen & {light.name for light in select_lights_of(scene, item)} and _is_lamp(
-                scene, item
-            ):
-                scene = _replace_object(
-                    scene, replace(item, attributes={**item.attributes, **state})
-                )
+            is_lamp = scene.class_name(item).split()[-1:] in (['lamp'], ['light'])
+            if is_lamp and chosen & {light.name for light in select_lights_of(scene, item)}:
+                changed = replace(item, attributes={**item.attributes, **state})
+                scene = _replace_object(scene, changed)
         return scene
-
-
-def _is_lamp(scene: Scene, item: SceneObject) -> bool:
-    return scene.class_name(item).split()[-1:] in (['lamp'], ['light'])
 
 
 Change = Annotated[

@@ -24,14 +24,7 @@ from osmabench_ros.scenes.assets import select_faces, split_by_color, sum_normal
 from osmabench_ros.scenes.ground_truth import measure_sizes
 from osmabench_ros.scenes.loading import REPLICA_INFO
 from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
-from osmabench_ros.semantics.labels import (
-    UNLABELLED,
-    LabelClass,
-    LabelSet,
-    is_structure,
-    is_unnamed,
-    normalised_name,
-)
+from osmabench_ros.semantics import labels as semantic_labels
 
 COLORS, SEMANTIC, INFO = 'mesh.ply', 'habitat/mesh_semantic.ply', REPLICA_INFO
 
@@ -85,8 +78,8 @@ def load_replica_scene(folder: Path) -> Scene:
         low, high = part.vertices.min(axis=0), part.vertices.max(axis=0)
         origin = np.array([*(low + high)[:2] / 2, low[2]], np.float64)
         local = replace(part, vertices=(part.vertices - origin).astype(np.float32))
-        class_id = class_of.get(owner, UNLABELLED)
-        name = 'unlabelled' if class_id == UNLABELLED else labels.name_of(class_id)
+        class_id = class_of.get(owner, semantic_labels.UNLABELLED)
+        name = 'unlabelled' if class_id == semantic_labels.UNLABELLED else labels.name_of(class_id)
         item = SceneObject(
             owner + 1,
             f'{name.replace(" ", "_")}_{owner}',
@@ -101,13 +94,17 @@ def load_replica_scene(folder: Path) -> Scene:
     )
 
 
-def _read_classes(info: _Info, path: Path) -> tuple[LabelSet, dict[int, int]]:
-    named = [item for item in info.classes if not is_unnamed(item.name)]
+def _read_classes(info: _Info, path: Path) -> tuple[semantic_labels.LabelSet, dict[int, int]]:
+    named = [item for item in info.classes if not semantic_labels.is_unnamed(item.name)]
     with errors_as(SceneError, f'{path}: classes', ConfigError):
-        labels = LabelSet(
+        labels = semantic_labels.LabelSet(
             'replica',
             tuple(
-                LabelClass(item.id, normalised_name(item.name), is_structure(item.name))
+                semantic_labels.LabelClass(
+                    item.id,
+                    semantic_labels.normalised_name(item.name),
+                    semantic_labels.is_structure(item.name),
+                )
                 for item in named
             ),
         )

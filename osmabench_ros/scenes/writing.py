@@ -18,20 +18,11 @@ from osmabench_ros.geometry.axes import (
     turn_pose_to_habitat,
     turn_to_habitat,
 )
+from osmabench_ros.scenes import scene as scene_model
 from osmabench_ros.scenes.folder import FORMAT, MANIFEST, Manifest, ManifestLight
 from osmabench_ros.scenes.ground_truth import assign_rooms_to_lights
 from osmabench_ros.scenes.habitat.dataset import SUFFIX
 from osmabench_ros.scenes.habitat.semantics import ADDED
-from osmabench_ros.scenes.scene import (
-    SPOT_INNER_SHARE,
-    Light,
-    LightKind,
-    Material,
-    Mesh,
-    Room,
-    Scene,
-    SceneObject,
-)
 from osmabench_ros.semantics.labels import UNLABELLED, is_unnamed, normalised_name
 
 MESH_FILE = 'scene.glb'
@@ -52,7 +43,7 @@ Without a stage, there are only static objects to walk on.
 """
 
 
-def write_scene_folder(scene: Scene, directory: Path, overwrite: bool = False) -> Path:
+def write_scene_folder(scene: scene_model.Scene, directory: Path, overwrite: bool = False) -> Path:
     """Write a scene folder and return the path of its manifest; an older one is moved aside."""
     existing = Existing.MOVE_ASIDE if overwrite else Existing.REFUSE
     with atomic_directory(directory, existing) as draft:
@@ -71,7 +62,7 @@ def write_scene_folder(scene: Scene, directory: Path, overwrite: bool = False) -
     return directory / MANIFEST
 
 
-def _make_manifest(scene: Scene, names: dict[int, str]) -> dict[str, Any]:
+def _make_manifest(scene: scene_model.Scene, names: dict[int, str]) -> dict[str, Any]:
     rooms = {room.id: room.name for room in scene.rooms}
     return {
         'format': FORMAT,
@@ -112,7 +103,9 @@ def _make_manifest(scene: Scene, names: dict[int, str]) -> dict[str, Any]:
     }
 
 
-def write_habitat_dataset(scene: Scene, directory: Path, overwrite: bool = False) -> Path:
+def write_habitat_dataset(
+    scene: scene_model.Scene, directory: Path, overwrite: bool = False
+) -> Path:
     """Write a scene as a Habitat scene data set and return the path of its configuration.
 
     Parameters
@@ -188,7 +181,7 @@ def write_habitat_dataset(scene: Scene, directory: Path, overwrite: bool = False
     return directory / f'{dataset}{SUFFIX}'
 
 
-def _warn_of_unsaid(scene: Scene) -> None:
+def _warn_of_unsaid(scene: scene_model.Scene) -> None:
     """Warn of properties of a scene that a Habitat data set cannot hold."""
     where = f'scene {scene.dataset}/{scene.name}'
     if len({light.name for light in scene.lights}) < len(scene.lights):
@@ -209,7 +202,7 @@ def _make_file_name(name: str) -> str:
     return re.sub(r'[^A-Za-z0-9_-]+', '_', name) or '_'
 
 
-def _choose_template_names(objects: Iterable[SceneObject]) -> dict[int, str]:
+def _choose_template_names(objects: Iterable[scene_model.SceneObject]) -> dict[int, str]:
     """Return names of files by instance id, different even where case does not count."""
     names: dict[int, str] = {}
     for item in objects:
@@ -221,7 +214,7 @@ def _choose_template_names(objects: Iterable[SceneObject]) -> dict[int, str]:
     return names
 
 
-def _describe_instance(item: SceneObject, template: str) -> dict[str, Any]:
+def _describe_instance(item: scene_model.SceneObject, template: str) -> dict[str, Any]:
     pose = turn_pose_to_habitat(item.pose)
     x, y, z, w = pose.quaternion
     added = {'instance_id': item.instance_id, 'attributes': dict(item.attributes)}
@@ -236,7 +229,7 @@ def _describe_instance(item: SceneObject, template: str) -> dict[str, Any]:
     }
 
 
-def _describe_region(room: Room) -> dict[str, Any]:
+def _describe_region(room: scene_model.Room) -> dict[str, Any]:
     corners = turn_to_habitat(np.stack([room.box.minimum, room.box.maximum]))
     (x0, y0, z0), (x1, y1, z1) = corners.min(axis=0).tolist(), corners.max(axis=0).tolist()
     return {
@@ -251,14 +244,14 @@ def _describe_region(room: Room) -> dict[str, Any]:
     }
 
 
-def _describe_light(light: Light) -> dict[str, Any]:
+def _describe_light(light: scene_model.Light) -> dict[str, Any]:
     def turn_axes(vector: Sequence[float]) -> Any:
         if light.attached_to_camera:
             return (OPENGL_FROM_OPTICAL @ vector).tolist()
         return turn_to_habitat(np.asarray(vector)).tolist()
 
     cone = 2 * light.spot_half_angle_rad
-    spot = {'innerConeAngle': SPOT_INNER_SHARE * cone, 'outerConeAngle': cone}
+    spot = {'innerConeAngle': scene_model.SPOT_INNER_SHARE * cone, 'outerConeAngle': cone}
     return {
         'type': light.kind.value,
         'position': turn_axes(light.position),
@@ -267,11 +260,11 @@ def _describe_light(light: Light) -> dict[str, Any]:
         'intensity': light.intensity,
         'position_model': 'camera' if light.attached_to_camera else 'global',
         'lamp': light.lamp,
-        **({'spot': spot} if light.kind is LightKind.SPOT else {}),
+        **({'spot': spot} if light.kind is scene_model.LightKind.SPOT else {}),
     }
 
 
-Group = tuple[str, Sequence[Mesh], NDArray[np.float64], str]
+Group = tuple[str, Sequence[scene_model.Mesh], NDArray[np.float64], str]
 """Name of a node, meshes below it, the matrix (4, 4) that places them, z up, and its parent."""
 
 
@@ -306,7 +299,7 @@ def _encode_glb(groups: Iterable[Group]) -> bytes:
     return bytes(built.export(file_type='glb'))
 
 
-def _convert_material(material: Material) -> Any:
+def _convert_material(material: scene_model.Material) -> Any:
     """Convert; trimesh keeps factors in 8 bits, linear, so that dark colours move up to 0.03."""
     import trimesh
     from PIL import Image

@@ -301,8 +301,13 @@ class FolderSequence(layout.RecordedSequence):
             for kind in ('color', 'depth', *self._kinds):
                 read = layout.read_color if kind == 'color' else layout.read_16_bit
                 images[kind] = read(self._path(kind, index))
+            expected = (self.intrinsics.height, self.intrinsics.width)
             for kind, image in images.items():
-                self._check_size(image.shape, kind, index)
+                if image.shape[:2] != expected:
+                    sizes = f'{image.shape[1]} x {image.shape[0]} pixels, the camera '
+                    sizes += f'{expected[1]} x {expected[0]}'
+                    path = self._path(kind, index)
+                    raise SequenceError(f'{path} has {sizes}; register all images')
             semantic, instance = images.get('semantic'), images.get('instance')
             pose, mount = self.poses[index], self.info.base_to_camera
             return Frame(
@@ -349,12 +354,6 @@ class FolderSequence(layout.RecordedSequence):
         path = self._path(kind, index)
         what = 'is missing' if index < len(self) else 'has no pose'
         raise SequenceError(f'frame {index}: {path} {what}; there are {len(self)} poses')
-
-    def _check_size(self, size: tuple[int, ...], kind: str, index: int) -> None:
-        expected = (self.intrinsics.height, self.intrinsics.width)
-        if size[:2] != expected:
-            sizes = f'{size[1]} x {size[0]} pixels, the camera {expected[1]} x {expected[0]}'
-            raise SequenceError(f'{self._path(kind, index)} has {sizes}; register all images')
 
 
 def _guess_format(directory: Path) -> layout.SequenceFormat:

@@ -17,7 +17,7 @@ from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Light, LightKind, Room, Scene
 from osmabench_ros.scenes.writing import CLASSES_FILE, write_habitat_dataset
 from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet
-from osmabench_ros.simulation.habitat.navigation import CELL_M
+from osmabench_ros.simulation.walkable_grid import CELL_M
 
 BOX = '<link name="l"><visual name="v"><geometry><box><size>{}</size></box></geometry></visual>'
 WORLD = f"""<sdf version="1.7"><world name="w">

@@ -9,6 +9,7 @@ import numpy as np
 
 from osmabench_ros.errors import SceneError, choose
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes import specification as spec
 from osmabench_ros.scenes.apartment.finishes import COLORS, Style
 from osmabench_ros.scenes.apartment.generate import assemble
 from osmabench_ros.scenes.apartment.layout import draw_row
@@ -22,14 +23,6 @@ from osmabench_ros.scenes.apartment.placement import Furnisher, PlacedPiece, Roo
 from osmabench_ros.scenes.apartment.structure import build_passages, build_room_shell
 from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.scenes.scene import Material, Scene
-from osmabench_ros.scenes.specification import (
-    ObjectGroup,
-    RoomSpecification,
-    SceneSpecification,
-    SpecifiedRelation,
-    Statement,
-    facts,
-)
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import RelationType
 
@@ -37,11 +30,11 @@ ATTEMPTS = 16
 GROWTH = 1.06
 """How much larger the rooms are in each attempt than in the one before."""
 
-_CARRIED = (SpecifiedRelation.ON, SpecifiedRelation.IN, SpecifiedRelation.UNDER)
+_CARRIED = (spec.SpecifiedRelation.ON, spec.SpecifiedRelation.IN, spec.SpecifiedRelation.UNDER)
 _BESIDE = {
-    SpecifiedRelation.AROUND: (0.05, 0.12),
-    SpecifiedRelation.NEXT_TO: (0.05, 0.2),
-    SpecifiedRelation.NEAR: (0.4, 0.7),
+    spec.SpecifiedRelation.AROUND: (0.05, 0.12),
+    spec.SpecifiedRelation.NEXT_TO: (0.05, 0.2),
+    spec.SpecifiedRelation.NEAR: (0.4, 0.7),
 }
 """Gaps between the footprints of neighbouring objects, metres."""
 
@@ -49,7 +42,7 @@ _LARGE_M2 = 0.35
 """Footprint from which an object goes to a wall, unless its table lets it stand free."""
 
 
-def build_specified_apartment(specification: SceneSpecification, seed: int) -> Scene:
+def build_specified_apartment(specification: spec.SceneSpecification, seed: int) -> Scene:
     """Build an apartment with all that a specification says, another one for every seed.
 
     The rooms hold nothing else but a ceiling lamp each, unless the specification counts those.
@@ -72,7 +65,7 @@ def build_specified_apartment(specification: SceneSpecification, seed: int) -> S
             continue
         failed = [
             fact.sentence
-            for fact in facts(specification, build_ground_truth_graph(scene))
+            for fact in spec.facts(specification, build_ground_truth_graph(scene))
             if not fact.holds
         ]
         if not failed:
@@ -87,7 +80,7 @@ class _UnplacedError(Exception):
     """An object has no place in this attempt; the message is the sentence that asks for it."""
 
 
-def _check_classes(specification: SceneSpecification, where: str) -> None:
+def _check_classes(specification: spec.SceneSpecification, where: str) -> None:
     for room in specification.rooms:
         for group in room.objects:
             label, place = normalised_name(group.label), f'{where}: the {room.label}'
@@ -99,7 +92,7 @@ def _check_classes(specification: SceneSpecification, where: str) -> None:
 
 
 def _try_to_build(
-    specification: SceneSpecification, seed: int, rng: np.random.Generator, growth: float
+    specification: spec.SceneSpecification, seed: int, rng: np.random.Generator, growth: float
 ) -> Scene:
     labels = [normalised_name(room.label) for room in specification.rooms]
     widths = [growth * _estimate_width_m(room) for room in specification.rooms]
@@ -119,7 +112,7 @@ def _try_to_build(
     )
 
 
-def _estimate_width_m(room: RoomSpecification) -> float:
+def _estimate_width_m(room: spec.RoomSpecification) -> float:
     """Return a width with room for all objects on the floor of a room."""
     style = Style(np.random.default_rng(0))
     area = sum(
@@ -132,7 +125,7 @@ def _estimate_width_m(room: RoomSpecification) -> float:
 class _Room:
     """Places the groups of one room, carriers and neighbours of others first."""
 
-    def __init__(self, wanted: RoomSpecification, furnisher: Furnisher) -> None:
+    def __init__(self, wanted: spec.RoomSpecification, furnisher: Furnisher) -> None:
         self._wanted, self._furnisher, self._style = wanted, furnisher, furnisher.style
         self._placed: dict[str, list[PlacedPiece]] = {}
 
@@ -148,7 +141,7 @@ class _Room:
             ]
         return self._furnisher.placed
 
-    def _sort_groups(self) -> Iterator[ObjectGroup]:
+    def _sort_groups(self) -> Iterator[spec.ObjectGroup]:
         """Yield groups after those that they are placed by, larger objects first."""
         needs: dict[str, set[str]] = {group.called: set() for group in self._wanted.objects}
         for item in self._wanted.relations:
@@ -166,7 +159,7 @@ class _Room:
             del needs[name]
             yield self._wanted.group(name)
 
-    def _make_piece(self, group: ObjectGroup) -> Piece:
+    def _make_piece(self, group: spec.ObjectGroup) -> Piece:
         """Build a piece of a group, in its colour and material."""
         for _ in range(60):
             piece = build(normalised_name(group.label), self._style)
@@ -177,11 +170,11 @@ class _Room:
         raise _UnplacedError(f'every {group.called} is {group.material}')
 
     def _place(
-        self, piece: Piece, group: ObjectGroup, own: Sequence[Statement], number: int
+        self, piece: Piece, group: spec.ObjectGroup, own: Sequence[spec.Statement], number: int
     ) -> PlacedPiece:
         sentence = f'the number of "{group.label}" in the {self._wanted.label} is {group.count}'
         # The carrier of an object decides where it is, then its neighbours do.
-        order = [*_CARRIED, SpecifiedRelation.BETWEEN, *_BESIDE]
+        order = [*_CARRIED, spec.SpecifiedRelation.BETWEEN, *_BESIDE]
         main = min(own, key=lambda item: order.index(item.relation) if item.relation in order
                    else len(order), default=None)  # fmt: skip
         if main is None:
@@ -192,17 +185,19 @@ class _Room:
             raise _UnplacedError(sentence)
         return found
 
-    def _place_related(self, piece: Piece, item: Statement, number: int) -> PlacedPiece | None:
+    def _place_related(
+        self, piece: Piece, item: spec.Statement, number: int
+    ) -> PlacedPiece | None:
         relation, furnisher = item.relation, self._furnisher
-        if relation is SpecifiedRelation.AGAINST_WALL:
+        if relation is spec.SpecifiedRelation.AGAINST_WALL:
             return furnisher.wall(piece, 0.3)
-        if relation is SpecifiedRelation.MIDDLE:
+        if relation is spec.SpecifiedRelation.MIDDLE:
             middle = (furnisher.space.plan.inner_low + furnisher.space.plan.inner_high) / 2
             return self._place_at(piece, middle, 0.4)
         others = [self._placed.get(name, []) for name in item.object]
         if not all(others):
             return None
-        if relation is SpecifiedRelation.BETWEEN:
+        if relation is spec.SpecifiedRelation.BETWEEN:
             ends = [other[-1 - number % len(other)] for other in others]
             middle = (ends[0].pose.translation + ends[1].pose.translation)[:2] / 2
             return self._place_at(piece, middle, 0.25) if ends[0] is not ends[1] else None

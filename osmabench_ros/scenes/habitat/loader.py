@@ -25,6 +25,7 @@ from osmabench_ros.geometry.axes import (
 )
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import (
+    floats,
     locate_file_within,
     make_pose_from_rpy,
     number,
@@ -81,10 +82,10 @@ def read_joint_positions(
     if len(values) > len(moving):
         counts = f'{len(values)} values, the URDF {len(moving)} moving joints'
         raise SceneError(f'{where}: "initial_joint_pose" has {counts}')
-    try:
-        return {name: float(value) for name, value in zip(moving, values, strict=False)}
-    except (TypeError, ValueError):
-        raise SceneError(f'{where}: "initial_joint_pose" must hold numbers') from None
+    numbers = floats(values)
+    if len(numbers) < len(values):
+        raise SceneError(f'{where}: "initial_joint_pose" must hold numbers')
+    return dict(zip(moving, numbers.tolist(), strict=False))
 
 
 def list_moving_joints(root: Element, link_order: str = '') -> list[str]:
@@ -157,11 +158,8 @@ def _link_poses(
         parent, child = (
             _read_attribute(joint.find(key), 'link', where) for key in ('parent', 'child')
         )
-        name = joint.get('name', '')
-        local = _read_origin(joint, where) @ _compute_motion(
-            joint, positions.get(name, 0.0), where, scale
-        )
-        parents[child] = parent, local
+        motion = _compute_motion(joint, positions, where, scale)
+        parents[child] = parent, _read_origin(joint, where) @ motion
     poses = {}
     for link in parents:
         pose, above, seen = Pose.identity(), link, {link}
@@ -185,9 +183,12 @@ def _read_inertial_frame(root: Element, where: str) -> Pose:
     return Pose.identity()
 
 
-def _compute_motion(joint: Element, position: float, where: str, scale: float) -> Pose:
+def _compute_motion(
+    joint: Element, positions: Mapping[str, float], where: str, scale: float
+) -> Pose:
     from scipy.spatial.transform import Rotation
 
+    position = positions.get(joint.get('name', ''), 0.0)
     if joint.get('type') not in MOVING or position == 0:
         return Pose.identity()
     axis = _read_vector(joint.find('axis'), 'xyz', (1.0, 0.0, 0.0), where)
@@ -348,10 +349,9 @@ class _SceneReader:
         rooms = (*stage.rooms, *read_rooms(semantics, first_room))
         objects = self._read_objects(rigid, articulated, ids, labels, rooms)
         if packed is not None:
-            join_parts = packed.join_parts(objects[: len(rigid)])
-            objects = [_complete_object(item, rooms, Extras()) for item in join_parts] + objects[
-                len(rigid) :
-            ]
+            joined = packed.join_parts(objects[: len(rigid)])
+            whole = [_complete_object(item, rooms, Extras()) for item in joined]
+            objects = whole + objects[len(rigid) :]
         lights, rule = self._read_lights()
         added = read_added(self.instance, str(self.path))
         return Scene(
@@ -419,9 +419,8 @@ class _SceneReader:
                 raise SceneError(f'{where}: "semantic_id" must be an integer')
             class_id = check_class_id(semantic_id, labels, f'object "{name}"', str(self.path))
             item = SceneObject(instance_id, name, class_id, meshes, pose)
-            objects.append(
-                _complete_object(item, rooms, read_added(entry, f'{self.path}: "{name}"'))
-            )
+            added = read_added(entry, f'{self.path}: "{name}"')
+            objects.append(_complete_object(item, rooms, added))
         return objects
 
     def _place_rigid(self, template: str, entry: Mapping[str, Any], where: str) -> Instance:

@@ -182,9 +182,8 @@ def _load_plain_stage(
 ) -> Stage:
     meshes, pose = place_instance(template, entry, ASSET_ORIGIN, where)
     semantic_id = int(entry.get('semantic_id', template.config.get('semantic_id', 0)))
-    item = SceneObject(
-        1, 'stage', check_class_id(semantic_id, labels, 'stage', where), meshes, pose
-    )
+    class_id = check_class_id(semantic_id, labels, 'stage', where)
+    item = SceneObject(1, 'stage', class_id, meshes, pose)
     return Stage((_with_sizes(item),))
 
 

@@ -30,14 +30,7 @@ from osmabench_ros.scenes.asset_files import (
 from osmabench_ros.scenes.mesh_files import decode_texture
 from osmabench_ros.scenes.primitives import make_shape, plane, sphere
 from osmabench_ros.scenes.scene import NEUTRAL, Light, LightKind, Material, Mesh, Scene
-from osmabench_ros.scenes.worlds.parts import (
-    DEFAULT_OPTIONS,
-    ColladaUp,
-    Part,
-    WorldOptions,
-    make_light,
-    make_scene,
-)
+from osmabench_ros.scenes.worlds import parts as world_parts
 
 REFERENCE_M = 2.0
 """Distance at which a light has the brightness that its attenuation gives it.
@@ -55,7 +48,9 @@ class ModelFinder:
     errors of files that were not found.
     """
 
-    def __init__(self, world: Path, options: WorldOptions, *, up_axis_acts: bool) -> None:
+    def __init__(
+        self, world: Path, options: world_parts.WorldOptions, *, up_axis_acts: bool
+    ) -> None:
         self.textures, self.up_axis_acts = tuple(options.textures), up_axis_acts
         self.missing: list[str] = []
         home = world.absolute().parent
@@ -150,7 +145,7 @@ def read_light(element: Element, pose: Pose, where: str) -> Light:
     shape = element.get('type', 'point')
     kinds = [kind.value for kind in LightKind]
     kind = LightKind(choose(shape, kinds, SceneError, f'{where}: type "{shape}"'))
-    light = make_light(
+    light = world_parts.make_light(
         name,
         kind,
         pose.translation,
@@ -291,7 +286,9 @@ MAX_DEPTH = 12
 """Models may be nested this deep; a deeper nest includes itself."""
 
 
-def load_gazebo_world(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene:
+def load_gazebo_world(
+    path: Path, options: world_parts.WorldOptions = world_parts.DEFAULT_OPTIONS
+) -> Scene:
     """Read a .world or .sdf file; SceneError names the fault, MissingFileError all missing files.
 
     What options let be left out is in `left_out` of the scene.
@@ -299,7 +296,7 @@ def load_gazebo_world(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Sc
     with naming_errors(path, SceneError):
         reader = _WorldReader(path, options)
         parts = reader.read()
-        return make_scene(
+        return world_parts.make_scene(
             parts,
             'gazebo',
             path,
@@ -313,7 +310,7 @@ def load_gazebo_world(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Sc
 class _WorldReader:
     """Collects models and lights, and the digest of the SDF files."""
 
-    def __init__(self, path: Path, options: WorldOptions) -> None:
+    def __init__(self, path: Path, options: world_parts.WorldOptions) -> None:
         self.path = path
         self.digest = hashlib.sha256()
         self.lights: list[Light] = []
@@ -322,7 +319,7 @@ class _WorldReader:
         self.finder = ModelFinder(path, options, up_axis_acts=acts)
         self._placed: dict[str, Pose] = {}
 
-    def read(self) -> list[Part]:
+    def read(self) -> list[world_parts.Part]:
         """Return all models with something to see, and collect all lights."""
         world, where = self._root.find('world'), str(self.path)
         world = self._root if world is None else world
@@ -353,7 +350,7 @@ class _WorldReader:
         file: Path,
         prefix: str,
         depth: int,
-    ) -> Iterator[Part]:
+    ) -> Iterator[world_parts.Part]:
         """Yield the models of a world or model, nested ones included."""
         if depth > MAX_DEPTH:
             raise SceneError(f'{file}: model "{prefix}" includes itself')
@@ -401,7 +398,7 @@ class _WorldReader:
 
     def _read_model(
         self, model: Element, name: str, pose: Pose, file: Path, depth: int
-    ) -> Iterator[Part]:
+    ) -> Iterator[world_parts.Part]:
         where = f'{file}: model "{name}"'
         scope = _make_scope(model, where)
         meshes: list[Mesh] = []
@@ -418,10 +415,10 @@ class _WorldReader:
             self._add_lights(link, FrameScope(), pose @ link_pose, where)
         nested = list(self._iterate_children(model, scope, pose, file, f'{name}::', depth + 1))
         if meshes:
-            yield Part(name, pose, tuple(meshes))
+            yield world_parts.Part(name, pose, tuple(meshes))
         elif len(nested) == 1:
             # A model that only wraps another replaces it, under the name the world gives it.
-            nested = [Part(name, nested[0].pose, nested[0].meshes)]
+            nested = [world_parts.Part(name, nested[0].pose, nested[0].meshes)]
         yield from nested
 
     def _add_lights(self, parent: Element, scope: FrameScope, above: Pose, where: str) -> None:
@@ -430,10 +427,10 @@ class _WorldReader:
             self.lights.append(read_light(light, pose, where))
 
 
-def _is_up_axis_used(wanted: ColladaUp, root: Element, path: Path) -> bool:
+def _is_up_axis_used(wanted: world_parts.ColladaUp, root: Element, path: Path) -> bool:
     """Return whether the `up_axis` of Collada files turns them, in a world of this version."""
-    if wanted is not ColladaUp.VERSION:
-        return wanted is ColladaUp.APPLIED
+    if wanted is not world_parts.ColladaUp.VERSION:
+        return wanted is world_parts.ColladaUp.APPLIED
     version = root.get('version', '1.0')
     try:
         parts = tuple(int(part) for part in version.split('.'))

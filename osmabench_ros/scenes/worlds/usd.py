@@ -33,13 +33,7 @@ from osmabench_ros.scenes.assets import (
 from osmabench_ros.scenes.mesh_files import decode_texture
 from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
 from osmabench_ros.scenes.scene import NEUTRAL, LightKind, Material, Mesh, Scene
-from osmabench_ros.scenes.worlds.parts import (
-    DEFAULT_OPTIONS,
-    Part,
-    WorldOptions,
-    make_light,
-    make_scene,
-)
+from osmabench_ros.scenes.worlds import parts as world_parts
 
 COLOR_INPUTS = ('diffuseColor', 'diffuse_color_constant')
 TEXTURE_INPUT = 'diffuse_texture'
@@ -224,7 +218,9 @@ _LIBRARY_BYTES = 2**26
 """What USD itself takes, as a size of file; it is loaded within the limits."""
 
 
-def load_usd_stage(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene:
+def load_usd_stage(
+    path: Path, options: world_parts.WorldOptions = world_parts.DEFAULT_OPTIONS
+) -> Scene:
     """Read a .usd, .usda, .usdc or .usdz file; SceneError, or a LimitError, names the fault.
 
     An object is a prim with a semantic label or a component, else a prim directly in the default
@@ -244,13 +240,14 @@ def load_usd_stage(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene
             more_bytes=near_bytes + _LIBRARY_BYTES,
         )
         parts = [
-            Part(name, Pose.identity(), tuple(map(unpack_mesh, meshes)), class_name)
+            world_parts.Part(name, Pose.identity(), tuple(map(unpack_mesh, meshes)), class_name)
             for name, class_name, meshes in found['parts']
         ]
         lights = tuple(
-            make_light(name, LightKind(kind), *rest) for name, kind, *rest in found['lights']
+            world_parts.make_light(name, LightKind(kind), *rest)
+            for name, kind, *rest in found['lights']
         )
-        return make_scene(
+        return world_parts.make_scene(
             parts, 'usd', path, options, lights=lights, sha256=digest, missing=found['missing']
         )
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from osmabench_ros.base.documents import parse_yaml, read_yaml
 from osmabench_ros.base.fence import limit_error, memory_limit
@@ -144,13 +144,8 @@ class BagTopic:
         return any(item.latched for item in self.qos)
 
 
-class StoredMessage(NamedTuple):
-    """A serialized message in a file, possibly compressed."""
-
-    topic: str
-    message_type: str
-    log_ns: int
-    data: bytes
+StoredMessage = tuple[str, str, int, bytes]
+"""Topic, type, log time and serialized data, possibly compressed, of a message in a file."""
 
 
 METADATA_FILE = 'metadata.yaml'
@@ -245,11 +240,7 @@ class SqliteFile:
         self.span_ns: tuple[int, int] | None = None
         with self._naming_damage(), closing(self._connect()) as database:
             self._topics = self._read_topics(database)
-
-    @property
-    def topics(self) -> tuple[BagTopic, ...]:
-        """Topics in the file."""
-        return tuple(self._topics.values())
+        self.topics = tuple(self._topics.values())
 
     def messages(
         self, topics: Collection[str] | None, start_ns: int, stop_ns: int
@@ -270,7 +261,7 @@ class SqliteFile:
                 topic = self._topics[number]
                 if not isinstance(data, bytes):
                     raise ValueError('a row of "messages" holds no bytes')
-                yield StoredMessage(topic.topic, topic.message_type, log_ns, data)
+                yield topic.topic, topic.message_type, log_ns, data
 
     def _naming_damage(self) -> AbstractContextManager[None]:
         return errors_as(

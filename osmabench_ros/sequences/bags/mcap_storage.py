@@ -87,7 +87,7 @@ class McapFile:
         found = self._in_order(names, start_ns, stop_ns) if self._chunks else self._as_written()
         for item in found:
             if item.channel_id in names and start_ns <= item.log_time < stop_ns:
-                yield StoredMessage(*names[item.channel_id], item.log_time, item.data)
+                yield *names[item.channel_id], item.log_time, item.data
 
     def _records(self, stream: Any, place: int = 0) -> Iterator[Any]:
         """Yield the records from a place on, chunks as they are."""

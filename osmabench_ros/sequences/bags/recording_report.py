@@ -218,7 +218,10 @@ class FrameLedger:
 
     def losses(self) -> FrameLosses:
         """Compare received with published frames."""
-        heard = {topic: _after(stamps, self._start_ns()) for topic, stamps in self._stamps.items()}
+        # The frames of a run count from when the recorder joined.
+        published, stamp_ns = self._first_state or (0, 0)
+        start_ns = stamp_ns if published else -(2**62)
+        heard = {topic: _after(stamps, start_ns) for topic, stamps in self._stamps.items()}
         known = np.unique(np.concatenate([*heard.values(), np.empty(0, np.int64)]))
         expected, source = len(known), 'stamps'
         if self._first_state is not None:
@@ -229,11 +232,6 @@ class FrameLedger:
         return FrameLosses(
             expected, source, {topic: expected - len(stamps) for topic, stamps in heard.items()}
         )
-
-    def _start_ns(self) -> int:
-        """Return the stamp after which frames count: of the run when the recorder joined."""
-        published, stamp_ns = self._first_state or (0, 0)
-        return stamp_ns if published else -(2**62)
 
     def _is_complete(self, stamp_ns: int) -> bool:
         topics = self._pending[stamp_ns]

@@ -10,16 +10,8 @@ from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.axes import turn_from_habitat, turn_to_habitat
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import RayCaster
+from osmabench_ros.simulation import walkable_grid
 from osmabench_ros.simulation.habitat.process import WorkerProcess
-from osmabench_ros.simulation.walkable_grid import (
-    CELL_M,
-    CLIMB_M,
-    SAME_FLOOR_M,
-    find_ground,
-    format_point,
-    lay_on_ground,
-    make_unreachable_error,
-)
 
 STEP_M = 0.06
 TURN_DEG = 4.0
@@ -60,7 +52,7 @@ class HabitatNavigation:
             timeout_s,
             radius_m=radius_m,
             height_m=height_m,
-            cell_m=CELL_M,
+            cell_m=walkable_grid.CELL_M,
             floor_height_m=floor_height_m,
             mesh_file=mesh_file,
             as_loaded=as_loaded,
@@ -68,7 +60,7 @@ class HabitatNavigation:
         self._mesh_height_m = float(found['height_m'])
         self.area_m2 = float(found['area_m2'])
         # Recast rounds surfaces up to whole voxels.
-        self.floor_height_m = self._mesh_height_m - CELL_M
+        self.floor_height_m = self._mesh_height_m - walkable_grid.CELL_M
 
     def is_free(self, point_m: ArrayLike) -> bool:
         """Return whether the robot fits at (x, y), on the lowest floor, or (x, y, z)."""
@@ -82,7 +74,9 @@ class HabitatNavigation:
             points = self._worker.call('draw_points', self._timeout_s, count=count, seed=seed)
             drawn = self._read_floor_points(points)
             if self._one_floor:
-                drawn = drawn[np.abs(drawn[:, 2] - self.floor_height_m) <= SAME_FLOOR_M]
+                drawn = drawn[
+                    np.abs(drawn[:, 2] - self.floor_height_m) <= walkable_grid.SAME_FLOOR_M
+                ]
             found = np.concatenate([found, drawn])[:count]
             if len(found) == count:
                 return found
@@ -93,10 +87,10 @@ class HabitatNavigation:
 
     def _read_floor_points(self, points: list[list[float]]) -> NDArray[np.float64]:
         found = turn_from_habitat(np.array(points, np.float64).reshape(-1, 3))
-        return np.asarray(found - [0.0, 0.0, CELL_M])
+        return np.asarray(found - [0.0, 0.0, walkable_grid.CELL_M])
 
     def _is_on_floor(self, points: NDArray[np.float64]) -> bool:
-        return bool((np.abs(points[:, 2] - self.floor_height_m) <= CLIMB_M).all())
+        return bool((np.abs(points[:, 2] - self.floor_height_m) <= walkable_grid.CLIMB_M).all())
 
     @cached_property
     def _caster(self) -> RayCaster:
@@ -115,12 +109,12 @@ class HabitatNavigation:
         start, goal = self._require_point('start', start_m), self._require_point('goal', goal_m)
         reply = self._worker.call('find_shortest_path', self._timeout_s, start=start, goal=goal)
         if reply['distance_m'] is None:
-            ends = f'from {format_point(start_m)} to {format_point(goal_m)}'
-            raise SimulationError(f'no way leads {ends}; choose other goals')
+            ends = ' to '.join(map(walkable_grid.format_point, (start_m, goal_m)))
+            raise SimulationError(f'no way leads from {ends}; choose other goals')
         points = self._read_floor_points(reply['points'])
         points[0, :2], points[-1, :2] = np.asarray(start_m)[:2], np.asarray(goal_m)[:2]
         if not self._is_on_floor(points):
-            return lay_on_ground(self._caster, points)
+            return walkable_grid.lay_on_ground(self._caster, points)
         points[:, 2] = self.floor_height_m
         return points
 
@@ -141,7 +135,9 @@ class HabitatNavigation:
         raw, headings = _read_states(states)
         points = self._read_floor_points(raw[:, :3].tolist())
         level = self._is_on_floor(points)
-        points[:, 2] = self.floor_height_m if level else find_ground(self._caster, points)
+        points[:, 2] = (
+            self.floor_height_m if level else walkable_grid.find_ground(self._caster, points)
+        )
         return np.column_stack([points, headings])
 
     def scenario(self, goals: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -157,7 +153,7 @@ class HabitatNavigation:
 
     def _snap_point(self, point_m: ArrayLike) -> list[float] | None:
         x, y, *z = np.asarray(point_m, np.float64).tolist()
-        height_m = z[0] + CELL_M if z else self._mesh_height_m
+        height_m = z[0] + walkable_grid.CELL_M if z else self._mesh_height_m
         point = turn_to_habitat(np.array([x, y, height_m])).tolist()
         found: list[float] | None = self._worker.call('snapped', self._timeout_s, point=point)
         return found
@@ -165,7 +161,7 @@ class HabitatNavigation:
     def _require_point(self, name: str, point_m: ArrayLike) -> list[float]:
         found = self._snap_point(point_m)
         if found is None:
-            raise make_unreachable_error(name, point_m, self.radius_m)
+            raise walkable_grid.make_unreachable_error(name, point_m, self.radius_m)
         return found
 
 

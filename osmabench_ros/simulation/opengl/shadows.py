@@ -10,14 +10,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.scene import Light, LightKind
-from osmabench_ros.simulation.opengl.geometry import (
-    CUBE_FACES,
-    SceneGeometry,
-    find_planes,
-    project_cube,
-    project_parallel,
-    select_boxes,
-)
+from osmabench_ros.simulation.opengl import geometry as scene_geometry
 from osmabench_ros.simulation.opengl.textures import read_shader
 
 LARGEST_TILE_TEXELS = 512
@@ -45,7 +38,7 @@ class _Row:
 class ShadowAtlas:
     """Depth of the scene as each light sees it, a row a light, rendered when it is out of date."""
 
-    def __init__(self, context: Any, geometry: SceneGeometry) -> None:
+    def __init__(self, context: Any, geometry: scene_geometry.SceneGeometry) -> None:
         self._context = context
         self._geometry = geometry
         self._program = context.program(
@@ -83,7 +76,9 @@ class ShadowAtlas:
         """Invalidate the shadow maps that see any of N boxes, old and new, of moved objects."""
         for row in self._rows.values():
             for face, view in row.views.items():
-                if select_boxes(minimum, maximum, find_planes(view)).any():
+                if scene_geometry.select_boxes(
+                    minimum, maximum, scene_geometry.find_planes(view)
+                ).any():
                     row.stale.add(face)
 
     def release(self) -> None:
@@ -113,7 +108,7 @@ class ShadowAtlas:
 
     def _refresh(self, row: _Row) -> None:
         for face in sorted(row.stale):
-            width = self.tile_texels * (CUBE_FACES if len(row.views) == 1 else 1)
+            width = self.tile_texels * (scene_geometry.CUBE_FACES if len(row.views) == 1 else 1)
             corner = (face * self.tile_texels, row.index * self.tile_texels)
             self._render((*corner, width, self.tile_texels), row.views[face])
         row.stale.clear()
@@ -123,7 +118,9 @@ class ShadowAtlas:
         self._framebuffer.viewport = viewport
         self._framebuffer.clear(depth=1.0, viewport=viewport)
         self._program['clip_from_world'].write(view.T.astype('f4').tobytes())
-        chosen = np.flatnonzero(select_boxes(*self._geometry.boxes, find_planes(view)))
+        chosen = np.flatnonzero(
+            scene_geometry.select_boxes(*self._geometry.boxes, scene_geometry.find_planes(view))
+        )
         self._geometry.draw(self._vertex_array, chosen)
         self.faces_rendered += 1
 
@@ -132,7 +129,7 @@ class ShadowAtlas:
         largest = self._context.info['GL_MAX_TEXTURE_SIZE']
         self.tile_texels = min(LARGEST_TILE_TEXELS, 2 ** int(math.log2(largest / rows)))
         self.row_count = rows
-        size = (CUBE_FACES * self.tile_texels, rows * self.tile_texels)
+        size = (scene_geometry.CUBE_FACES * self.tile_texels, rows * self.tile_texels)
         self.texture = self._context.depth_texture(size)
         self.texture.compare_func = '<='
         self.texture.filter = (self._context.LINEAR, self._context.LINEAR)
@@ -158,12 +155,12 @@ def _make_key(light: Light) -> _Key:
 def make_views(light: Light, scene_box: AxisAlignedBox) -> dict[int, NDArray[np.float64]]:
     """Return the projections a light needs, by tile: one, or the faces its cone reaches."""
     if light.kind is LightKind.DIRECTIONAL:
-        return {0: project_parallel(np.array(light.direction), scene_box)}
+        return {0: scene_geometry.project_parallel(np.array(light.direction), scene_box)}
     position = np.array(light.position)
-    faces = list(range(CUBE_FACES))
+    faces = list(range(scene_geometry.CUBE_FACES))
     if light.kind is LightKind.SPOT:
         faces = [face for face in faces if _is_reached(light, face)]
-    return {face: project_cube(face, position, NEAR_M, FAR_M) for face in faces}
+    return {face: scene_geometry.project_cube(face, position, NEAR_M, FAR_M) for face in faces}
 
 
 def _is_reached(light: Light, face: int) -> bool:
