@@ -186,6 +186,5 @@ def _check_yaml(text: str, source: Path | str) -> None:
         if len(unfinished) > MAX_DEPTH:
             raise limit_error(source, f'is nested deeper than {MAX_DEPTH} levels')
         if aliases > MAX_ALIASES or repeated > MAX_REPEATED:
-            raise limit_error(
-                source, f'has more than {MAX_ALIASES} aliases, or they repeat too much'
-            )
+            what = f'has more than {MAX_ALIASES} aliases, or they repeat too much'
+            raise limit_error(source, what)

@@ -81,9 +81,8 @@ def check_folder(path: Path, existing: Existing = Existing.REFUSE) -> None:
                 'of an earlier version); choose another --out, or move it away'
             )
         if existing is Existing.REFUSE:
-            raise RunError(
-                f'{path} exists; choose another folder, or give --overwrite if the command has it'
-            )
+            remedy = 'choose another folder, or give --overwrite if the command has it'
+            raise RunError(f'{path} exists; {remedy}')
 
 
 def check_file(path: Path, *, overwrite: bool = False) -> None:

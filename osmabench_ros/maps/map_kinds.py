@@ -101,10 +101,8 @@ def choose_map_topic(types: Mapping[str, str], wanted: str = '') -> str:
         topic = f'/{wanted.lstrip("/")}'
         errors.choose(topic, types, errors.ConfigError, f'the bag has no messages on "{topic}"')
         if types[topic] not in MAP_TYPES:
-            known = ', '.join(MAP_TYPES)
-            raise errors.ConfigError(
-                f'topic "{topic}" holds {types[topic]}, which is not a map ({known})'
-            )
+            problem = f'topic "{topic}" holds {types[topic]}, which is not a map'
+            raise errors.ConfigError(f'{problem} ({", ".join(MAP_TYPES)})')
         return topic
     maps = {topic: kind for topic, kind in types.items() if kind in MAP_TYPES}
     found = {topic for topic in maps if not _is_view(topic, maps)}
@@ -202,9 +200,8 @@ def _assemble(bag: Bag, topic: str, options: TopicOptions, stop_ns: int | None) 
     semantic_map = announced_map(announcement, payload, topic, options)
     newer = announced.deserialise().digest != announcement.digest
     remark = 'the chunks of a newer map are not complete; this is the one before'
-    return RecordedMap(
-        semantic_map, topic, SEMANTIC_MAP, message.log_ns, (remark,) if newer else ()
-    )
+    remarks = (remark,) if newer else ()
+    return RecordedMap(semantic_map, topic, SEMANTIC_MAP, message.log_ns, remarks)
 
 
 def _build_graph_map(announced: BagMessage, options: TopicOptions, lack: str) -> RecordedMap:

@@ -7,7 +7,6 @@ how each array of points is kept. `maps.map_document` makes map.json and all che
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 import numpy as np
@@ -65,7 +64,7 @@ class Provenance:
     method_version: str = ''
     models: Annotated[
         Mapping[str, str], JsonForm(Annotated[dict[str, str], Few], read=dict, write=dict)
-    ] = field(default_factory=lambda: MappingProxyType({}))
+    ] = field(default_factory=dict)
     scene: str = ''
     condition: str = ''
     frames_used: Count = 0
@@ -228,10 +227,8 @@ class SemanticMap:
     graph: SceneGraph = field(default_factory=SceneGraph)
     dense: DenseMap | None = None
     label_set: LabelSet | None = None
-    feature_spaces: Mapping[str, FeatureSpace] = field(
-        default_factory=lambda: MappingProxyType({})
-    )
-    extras: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    feature_spaces: Mapping[str, FeatureSpace] = field(default_factory=dict)
+    extras: Mapping[str, Any] = field(default_factory=dict)
     trajectory: StampedTrajectory | None = None
 
 
@@ -262,9 +259,8 @@ def transform_map(semantic_map: SemanticMap, by: Similarity, frame_id: str) -> S
 def _transform_node(node: SceneNode, by: Similarity, bounds: AxisAlignedBox | None) -> SceneNode:
     oriented = node.oriented_box
     if oriented is not None:
-        pose = Pose(
-            by.pose.rotation @ oriented.pose.rotation, by.transform(oriented.pose.translation)
-        )
+        center = by.transform(oriented.pose.translation)
+        pose = Pose(by.pose.rotation @ oriented.pose.rotation, center)
         oriented = OrientedBox(pose, oriented.size * by.scale)
     box = node.box
     if box is not None:

@@ -107,9 +107,8 @@ def convert_records(records: NDArray[Any]) -> tuple[DenseMap, int]:
         labels = pointcloud.check_ids(labels, 'PointCloud2: a value of "label"')
         labels[labels < 0] = UNLABELLED
     if instances is not None:
-        instances = np.maximum(
-            pointcloud.check_ids(instances, 'PointCloud2: a value of "instance"'), 0
-        )
+        ids = pointcloud.check_ids(instances, 'PointCloud2: a value of "instance"')
+        instances = np.maximum(ids, 0)
     colors = None if color is None else _unpack_colors(color)
     return DenseMap(points[keep], colors, labels, instances), int((~keep).sum())
 
@@ -156,9 +155,8 @@ def _read_labels(results: Sequence[Any], label_set: LabelSet | None) -> tuple[Sc
             class_id = label_set.id_of(name)
         if name:
             made.append(ScoredLabel(name, float(hypothesis.score), class_id))
-    return tuple(
-        sorted(made, key=lambda item: math.inf if math.isnan(item.score) else -item.score)
-    )
+    made.sort(key=lambda item: math.inf if math.isnan(item.score) else -item.score)
+    return tuple(made)
 
 
 def map_of_detections(message: Any, topic: str, options: TopicOptions) -> SemanticMap:
@@ -304,9 +302,8 @@ def _read_edges(lines: Sequence[Any], nodes: Sequence[SceneNode]) -> tuple[Scene
     edges = []
     for marker in lines:
         distances, rows = tree.query(_read_ends(marker))
-        for (near, far), (source, target) in zip(
-            distances.reshape(-1, 2), rows.reshape(-1, 2), strict=True
-        ):
+        pairs = zip(distances.reshape(-1, 2), rows.reshape(-1, 2), strict=True)
+        for (near, far), (source, target) in pairs:
             if max(near, far) <= _AT_CENTER_M and source != target:
                 name = marker.text or marker.ns
                 edges.append(SceneEdge(nodes[source].id, nodes[target].id, name))

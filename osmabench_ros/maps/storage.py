@@ -131,10 +131,8 @@ def _check_document(document: map_document.MapDocument, known: _Targets) -> Iter
         ('edges', 'target', 'nodes', known.nodes),
     ):
         values = [getattr(item, key) for item in lists[name]]
-        why = f'not among the {among}'
-        yield from _report(
-            DOCUMENT, f'{name}[].{key}', values, _find_unknown(values, targets), why
-        )
+        wrong, why = _find_unknown(values, targets), f'not among the {among}'
+        yield from _report(DOCUMENT, f'{name}[].{key}', values, wrong, why)
     cycles = _find_cycles({node.id: node.parent for node in nodes})
     named = known.classes | {UNLABELLED}
     strange = [{label.class_id for label in node.labels} - named for node in nodes]

@@ -230,9 +230,8 @@ def _check_complete(geometry: Any) -> None:
 def _read_collada_frame(path: Path, text: bytes) -> NDArray[np.float64]:
     """Return the map from a Collada file's own units and axes, which it names, to z-up metres."""
     if b'<!DOCTYPE' in text or b'<!ENTITY' in text or b'\0' in text:
-        raise SceneError(
-            f'{path} has a document type or is not UTF-8 text; export it as plain Collada'
-        )
+        problem = f'{path} has a document type or is not UTF-8 text'
+        raise SceneError(f'{problem}; export it as plain Collada')
     frame = np.eye(4)
     unit = re.search(rb'<unit\b[^>]*\bmeter\s*=\s*["\']([0-9.eE+-]+)', text)
     frame[:3, :3] = read_collada_axes(text) * (float(unit[1]) if unit else 1.0)

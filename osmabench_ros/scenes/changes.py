@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from pathlib import Path
@@ -67,12 +67,11 @@ def find_doubtful_objects(scene: Scene) -> dict[str, tuple[SceneObject, ...]]:
     """Return doubtful objects by reason: no class, no room, nothing that holds them."""
     things = [item for item in scene.objects if not is_structure(scene, item)]
     held = find_holders(scene, (scene.box,))
+    floating = [item for item in things if item.instance_id not in held]
     found = {
         'without a class': [item for item in things if item.class_id == UNLABELLED],
         'in no room': [item for item in things if item.room_id is None] if scene.rooms else [],
-        'held by nothing, as if they floated': [
-            item for item in things if item.instance_id not in held
-        ],
+        'held by nothing, as if they floated': floating,
     }
     for parent, parts in find_parts_of_assemblies(scene).items():
         remedy = 'one "instance" in scene.json, or an import with --group-by parent, joins them'
@@ -111,9 +110,7 @@ def find_carried_objects(scene: Scene, item: SceneObject) -> tuple[SceneObject, 
     return tuple(found.values())[1:]
 
 
-def find_collision(
-    scene: Scene, item: SceneObject, without: Collection[int]
-) -> SceneObject | None:
+def find_collision(scene: Scene, item: SceneObject, without: Container[int]) -> SceneObject | None:
     """Return an object that collides with one, None if it is free; `without` are not obstacles.
 
     Two objects collide if an edge of one passes a face of the other after the first was shrunk by
@@ -140,11 +137,8 @@ def _shrink(item: SceneObject) -> SceneObject:
     points = (item.world_vertices - box.center) * factor + box.center
     local = item.pose.inverse().transform(points)
     counts = np.cumsum([len(mesh.vertices) for mesh in item.meshes])[:-1]
-    parts = np.split(local.astype(np.float32), counts)
-    meshes = tuple(
-        replace(mesh, vertices=part) for mesh, part in zip(item.meshes, parts, strict=True)
-    )
-    return replace(item, meshes=meshes)
+    pairs = zip(item.meshes, np.split(local.astype(np.float32), counts), strict=True)
+    return replace(item, meshes=tuple(replace(mesh, vertices=part) for mesh, part in pairs))
 
 
 def _passes(item: SceneObject, caster: RayCaster, where: AxisAlignedBox) -> bool:
@@ -301,9 +295,8 @@ def _shift_light(light: Light, shift: Pose) -> Light:
 def _replace_object(scene: Scene, item: SceneObject) -> Scene:
     """Return a scene with an object in place of the one with its id."""
     key = item.instance_id
-    return replace(
-        scene, objects=tuple(item if old.instance_id == key else old for old in scene.objects)
-    )
+    objects = (item if old.instance_id == key else old for old in scene.objects)
+    return replace(scene, objects=tuple(objects))
 
 
 def displace(item: SceneObject, turn_deg: float, offset_m: ArrayLike = (0, 0, 0)) -> Pose:

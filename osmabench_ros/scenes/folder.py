@@ -113,9 +113,8 @@ def load_scene_folder(path: Path) -> Scene:
     nodes = assets.load_nodes(mesh_path)
     labels = _label_set(manifest, manifest_path)
     rooms = _read_rooms(manifest, manifest_path)
-    digest = hashlib.sha256(
-        b''.join(read_bytes(f, SceneError) for f in (manifest_path, mesh_path))
-    )
+    contents = (read_bytes(file, SceneError) for file in (manifest_path, mesh_path))
+    digest = hashlib.sha256(b''.join(contents))
     groups = _group_objects(nodes, manifest, manifest_path, mesh_path)
     return Scene(
         manifest.dataset,

@@ -150,9 +150,8 @@ def load_scene(
     if path.suffix in SPECIFIED:
         from osmabench_ros.scenes.apartment.specified import build_specified_apartment
 
-        return _rename_scene(
-            build_specified_apartment(read_specification(path), seed), path, scene
-        )
+        built = build_specified_apartment(read_specification(path), seed)
+        return _rename_scene(built, path, scene)
     with naming_errors(path, SceneError):
         loaded = _load_from_files(path, reference, scene)
     warn_of_implausible_parts(loaded)

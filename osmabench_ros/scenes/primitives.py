@@ -23,9 +23,8 @@ def sphere(radius_m: float) -> Mesh:
 
 def cylinder(radius_m: float, length_m: float) -> Mesh:
     """Return a cylinder along z."""
-    return make_mesh(
-        solids.cylinder(radius_m, length_m, segments=SEGMENTS).moved((0, 0, -length_m / 2))
-    )
+    solid = solids.cylinder(radius_m, length_m, segments=SEGMENTS)
+    return make_mesh(solid.moved((0, 0, -length_m / 2)))
 
 
 def capsule(radius_m: float, length_m: float) -> Mesh:

@@ -88,10 +88,8 @@ def load_replica_scene(folder: Path) -> Scene:
             Pose(np.eye(3), origin),
         )
         objects.append(replace(item, attributes=measure_sizes(item)))
-    digest = sha256_of(folder / SEMANTIC) + sha256_of(folder / INFO)
-    return Scene(
-        'replica', folder.resolve().name, labels, tuple(objects), source_sha256=digest[:64]
-    )
+    name, digest = folder.resolve().name, sha256_of(folder / SEMANTIC)
+    return Scene('replica', name, labels, tuple(objects), source_sha256=digest)
 
 
 def _read_classes(info: _Info, path: Path) -> tuple[semantic_labels.LabelSet, dict[int, int]]:

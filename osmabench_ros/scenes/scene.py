@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,7 +190,7 @@ class SceneObject:
     class_id: int
     meshes: tuple[Mesh, ...]
     pose: Pose = field(default_factory=Pose.identity)
-    attributes: Mapping[str, AttributeValue] = field(default_factory=lambda: MappingProxyType({}))
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     room_id: int | None = None
     parent: str = ''
 

@@ -258,9 +258,8 @@ class _RoomView:
             kinds.append(RelationType.NEXT_TO.value)
         elif relation is SpecifiedRelation.AROUND:
             kinds = [RelationType.NEXT_TO.value]
-        return any(
-            (node.id, kind, other.id) in self._edges for kind in kinds for other in others[0]
-        )
+        wanted = ((node.id, kind, other.id) for kind in kinds for other in others[0])
+        return not self._edges.isdisjoint(wanted)
 
 
 def _is_between(box: AxisAlignedBox, first: AxisAlignedBox, second: AxisAlignedBox) -> bool:

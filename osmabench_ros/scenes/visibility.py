@@ -45,9 +45,8 @@ def sample_object(
     if total <= 0:
         return np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32)
     count = int(np.floor(total * points_per_m2 + rng.random()))
-    faces = np.searchsorted(
-        np.cumsum(doubled_areas) / doubled_areas.sum(), rng.random(count), side='right'
-    )
+    shares = np.cumsum(doubled_areas) / doubled_areas.sum()
+    faces = np.searchsorted(shares, rng.random(count), side='right')
     faces = np.minimum(faces, len(corners) - 1)
     # The square root makes the density even (Osada et al., Shape distributions, 2002, eq. 1).
     root, along = np.sqrt(rng.random((count, 1))), rng.random((count, 1))

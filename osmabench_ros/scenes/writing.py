@@ -135,6 +135,7 @@ def write_habitat_dataset(
     _warn_of_unsaid(scene)
     dataset, name = (_make_file_name(item) for item in (scene.dataset, scene.name))
     templates = _choose_template_names(scene.objects)
+    instances = [_describe_instance(item, templates[item.instance_id]) for item in scene.objects]
     documents = {
         f'{dataset}{SUFFIX}': {
             'objects': {'paths': {'.json': ['objects/*.object_config.json']}},
@@ -146,9 +147,7 @@ def write_habitat_dataset(
             'stage_instance': {'template_name': 'NONE'},
             'default_lighting': 'lights' if scene.lights else 'no_lights',
             'semantic_scene_instance': 'classes',
-            'object_instances': [
-                _describe_instance(i, templates[i.instance_id]) for i in scene.objects
-            ],
+            'object_instances': instances,
             'user_defined': {ADDED: {'ambient': scene.ambient, 'left_out': scene.left_out}},
         },
         CLASSES_FILE: {

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import BaseModel, Field
@@ -184,7 +183,7 @@ class SceneNode:
         tuple[ScoredLabel, ...], JsonForm(Annotated[list[ScoredLabel], Few], tuple, list)
     ] = ()
     captions: FewTexts = ()
-    attributes: Attributes = field(default_factory=lambda: MappingProxyType({}))
+    attributes: Attributes = field(default_factory=dict)
     box: Box | None = None
     oriented_box: TurnedBox | None = None
     parent: int | None = None

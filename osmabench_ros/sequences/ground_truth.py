@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -100,7 +99,7 @@ class GroundTruth:
     max_depth_m: float = 10.0
     points_per_m2: float = 400.0
     visible_graph: SceneGraph | None = None
-    visible_shares: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
+    visible_shares: Mapping[int, float] = field(default_factory=dict)
     specification: SceneSpecification | None = None
 
     @cached_property
@@ -255,9 +254,8 @@ def fuse_cloud(frames: Iterable[Frame]) -> LabelledCloud:
         if frame.index % FRAME_STRIDE:
             continue
         if frame.semantic is None:
-            raise SequenceError(
-                f'frame {frame.index} has no semantic image; a ground-truth cloud needs one'
-            )
+            problem = f'frame {frame.index} has no semantic image'
+            raise SequenceError(f'{problem}; a ground-truth cloud needs one')
         usable = frame.valid & (frame.depth_m < SATURATION_M)
         mask = np.zeros(usable.shape, bool)
         mask.flat[np.flatnonzero(usable)[::POINT_STRIDE]] = True
@@ -350,9 +348,7 @@ class _Document(BaseModel):
 
 
 def _make_document(truth: GroundTruth) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        name: getattr(truth, name, FORMAT) for name in _Document.model_fields
-    }
+    values = {name: getattr(truth, name, FORMAT) for name in _Document.model_fields}
     values['visible_shares'] = dict(truth.visible_shares)
     document = _Document.model_construct(**values)
     content = document.model_dump(mode='json', exclude={'specification'}, warnings=False)

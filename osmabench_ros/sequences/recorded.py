@@ -67,15 +67,12 @@ def poses_from_tf(path: Path, messages: Messages, world: str, camera: str) -> Ca
     tree = transform_tree_of(_transforms(messages, (contract.TF, contract.TF_STATIC)))
     if camera not in tree.frames:
         frames = ', '.join(tree.frames) or 'no frames'
-        raise SequenceError(
-            f'{path}: TF has no frame "{camera}", in which the images are; it has {frames}'
-        )
+        problem = f'TF has no frame "{camera}", in which the images are'
+        raise SequenceError(f'{path}: {problem}; it has {frames}')
     root = world or tree.find_root(camera)
     if not tree.connects(root, camera):
-        known = ', '.join(tree.frames)
-        raise SequenceError(
-            f'{path}: TF does not connect "{root}" with "{camera}"; it has {known}'
-        )
+        problem = f'TF does not connect "{root}" with "{camera}"'
+        raise SequenceError(f'{path}: {problem}; it has {", ".join(tree.frames)}')
     return partial(tree.look_up, root, camera)
 
 

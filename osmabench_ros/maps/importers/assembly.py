@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,7 @@ class Method:
 
     name: str
     world: World
-    encoders: Mapping[str, Encoder] = field(default_factory=lambda: MappingProxyType({}))
+    encoders: Mapping[str, Encoder] = field(default_factory=dict)
 
 
 @dataclass
@@ -125,9 +124,8 @@ class MapBuilder:
         """Return labels with their class ids in the options' label set."""
         longest = max((len(name) for name, _ in item.labels), default=0)
         if longest > MAX_LABEL_CHARACTERS:  # a name is repeated at each object that has it
-            raise MapError(
-                f'a label has {longest} characters; at most {MAX_LABEL_CHARACTERS} are read'
-            )
+            limit = f'at most {MAX_LABEL_CHARACTERS} are read'
+            raise MapError(f'a label has {longest} characters; {limit}')
         known = self.options.label_set
         return tuple(
             ScoredLabel(name, score, UNLABELLED if known is None else known.id_of(name))
@@ -296,9 +294,8 @@ def _add_features(
         vectors = [np.asarray(item.features[name], np.float32).ravel() for item in owners]
         lengths = {len(vector) for vector in vectors}
         if len(lengths) > 1:
-            raise MapError(
-                f'{builder.method.name}: {name} features have different lengths: {sorted(lengths)}'
-            )
+            what = f'{builder.method.name}: {name} features'
+            raise MapError(f'{what} have different lengths: {sorted(lengths)}')
         if vectors:
             builder.add_space(name, np.stack(vectors))
         for row, item in enumerate(owners):

@@ -201,9 +201,8 @@ def _import_ali_dev(data: Mapping[str, Any], pickle: Path, options: ImportOption
     objects = _read_objects(data, 'objects', pickle)
     for i, (made, item) in enumerate(zip(objects, data['objects'], strict=True)):
         made.source_id = str(item.get('curr_obj_num', i))
-        made.captions = [
-            str(item.get('consolidated_caption') or captions.get(made.source_id) or '')
-        ]
+        caption = item.get('consolidated_caption') or captions.get(made.source_id)
+        made.captions = [str(caption or '')]
         if item.get('id') is not None:
             made.attributes['uuid'] = str(item['id'])
     if edge_file:
@@ -234,9 +233,8 @@ def _read_pickled_edges(
     stored = stored.get('edges') if isinstance(stored, Mapping) else stored
 
     def read(edge: Any) -> SourceEdge:
-        return SourceEdge(
-            order[edge['obj1_index']], order[edge['obj2_index']], str(edge['rel_type'])
-        )
+        start, end = (order[edge[f'obj{i}_index']] for i in (1, 2))
+        return SourceEdge(start, end, str(edge['rel_type']))
 
     return source.read_each(stored or [], f'{pickle}: edges', read)
 

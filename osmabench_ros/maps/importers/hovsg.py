@@ -124,9 +124,8 @@ def _import_segments(path: Path, options: ImportOptions) -> SemanticMap:
     feature_file = path / 'mask_feats.pt'
     features = source.check_numbers(load_torch(feature_file), str(feature_file))
     if features.ndim != 2 or len(features) != count:
-        raise MapError(
-            f'{feature_file} holds features {features.shape}, {path}/objects has {count} segments'
-        )
+        held = f'{feature_file} holds features {features.shape}'
+        raise MapError(f'{held}, {path}/objects has {count} segments')
     objects = []
     for i, cloud in enumerate(clouds):
         points, colors = source.read_points(cloud)  # they must be numbered without gaps
@@ -134,6 +133,5 @@ def _import_segments(path: Path, options: ImportOptions) -> SemanticMap:
         if np.any(features[i]):
             made.features['clip'] = features[i]
         objects.append(made)
-    return assembly.assemble(
-        METHOD, options, objects, source_sha256=source.hash_files(*clouds, feature_file)
-    )
+    digest = source.hash_files(*clouds, feature_file)
+    return assembly.assemble(METHOD, options, objects, source_sha256=digest)

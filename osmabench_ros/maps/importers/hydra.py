@@ -72,9 +72,8 @@ def import_khronos(path: Path, options: ImportOptions) -> SemanticMap:
 def import_payload(payload: bytes, options: ImportOptions, method: Method = METHOD) -> SemanticMap:
     """Read the `layer_contents` of a full hydra_msgs/DsgUpdate; MapError for anything else."""
     if not 0 < len(payload) <= MAX_PAYLOAD_BYTES:
-        raise MapError(
-            f'a scene graph of {len(payload)} bytes; between 1 and {MAX_PAYLOAD_BYTES} are read'
-        )
+        limits = f'between 1 and {MAX_PAYLOAD_BYTES} are read'
+        raise MapError(f'a scene graph of {len(payload)} bytes; {limits}')
     require('spark_dsg', 'scene graphs of Hydra', 'hydra')
     what = 'the payload, of which only full updates can be read,'
     try:
@@ -88,7 +87,7 @@ def _build_map(
     graph: dict[str, Any], options: ImportOptions, digest: str, method: Method
 ) -> SemanticMap:
     objects = [
-        SourceObject(**{**item, 'kind': NodeKind(item['kind'])}) for item in graph['objects']
+        SourceObject(**item | {'kind': NodeKind(item['kind'])}) for item in graph['objects']
     ]
     edges = [*link_parents(objects), *(SourceEdge(*ends) for ends in graph['connections'])]
     made = assemble(method, options, objects, edges, source_sha256=digest, extras=graph['extras'])

@@ -43,9 +43,7 @@ def import_bbq(path: Path, options: ImportOptions) -> SemanticMap:
     names = [f'{pickle.name.removesuffix(".pkl.gz")}.json', *(['*.json'] if path.is_dir() else [])]
     captions = source.find_any_file(pickle.parent, names, 'nodes')
     items = source.load_object_pickle(pickle)['objects']
-    objects = [
-        _read_bbq_object(item, i, f'{pickle}: objects[{i}]') for i, item in enumerate(items)
-    ]
+    objects = [_read_bbq_object(item, i, pickle) for i, item in enumerate(items)]
 
     def describe(node: Any) -> None:
         if not 0 <= node['id'] < len(objects):
@@ -64,8 +62,9 @@ def import_bbq(path: Path, options: ImportOptions) -> SemanticMap:
     )
 
 
-def _read_bbq_object(item: Any, index: int, where: str) -> SourceObject:
-    made = source.read_object(item, str(index), where, {'clip': 'clip_ft', 'dino': 'descriptor'})
+def _read_bbq_object(item: Any, index: int, pickle: Path) -> SourceObject:
+    where, features = f'{pickle}: objects[{index}]', {'clip': 'clip_ft', 'dino': 'descriptor'}
+    made = source.read_object(item, str(index), where, features)
     made.colors = None
     if isinstance(item.get('id'), list):  # the frames in which it was seen
         made.observations = len(item['id'])

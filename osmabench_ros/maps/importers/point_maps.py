@@ -222,9 +222,8 @@ def import_openfusion(path: Path, options: ImportOptions) -> SemanticMap:
     keys, scores = arrays['emb_keys'].ravel().astype(np.int64), arrays['emb_confs'].ravel()
     points, table = arrays['emb_coords'].reshape(-1, 3), arrays['emb_dict']
     if not len(keys) == len(points) == len(scores):
-        raise MapError(
-            f'{file}: {len(keys)} keys, {len(points)} coordinates, {len(scores)} confidences'
-        )
+        counts = f'{len(keys)} keys, {len(points)} coordinates, {len(scores)} confidences'
+        raise MapError(f'{file}: {counts}')
     if (keys < 0).any() or (keys >= len(table)).any():
         raise MapError(f'{file}: "emb_keys" refer beyond the {len(table)} rows of "emb_dict"')
     used = keys != 0
@@ -259,9 +258,8 @@ def import_openscene(path: Path, options: ImportOptions) -> SemanticMap:
         features = _read_fused(predictions)
     points, colors = source.read_points(cloud) if cloud.suffix == '.ply' else _read_scene(cloud)
     if len(features) != len(points):
-        raise MapError(
-            f'{predictions} has features {features.shape}, {cloud} has {len(points)} points'
-        )
+        own = f'{predictions} has features {features.shape}'
+        raise MapError(f'{own}, {cloud} has {len(points)} points')
     digest = source.hash_files(predictions, cloud)
     return build_point_map(OPENSCENE, options, points, colors, features, source_sha256=digest)
 
@@ -275,9 +273,8 @@ def _read_fused(path: Path) -> NDArray[Any]:
     except (KeyError, TypeError, IndexError) as error:
         raise MapError(f'{path} does not hold "feat" and "mask_full"') from error
     if features.ndim != 2 or mask.ndim != 1 or mask.sum() != len(features):
-        raise MapError(
-            f'{path}: "mask_full" marks {mask.sum()} points, "feat" is {features.shape}'
-        )
+        marked = f'"mask_full" marks {mask.sum()} points'
+        raise MapError(f'{path}: {marked}, "feat" is {features.shape}')
     whole = np.zeros((len(mask), features.shape[1]), features.dtype)
     whole[mask] = features
     return whole

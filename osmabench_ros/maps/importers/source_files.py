@@ -85,9 +85,8 @@ def find_any_file(
     if path.is_file():
         return path
     for pattern in patterns:
-        found = sorted(
-            file for file in path.glob(pattern) if file.is_file() and file.name not in besides
-        )
+        files = filter(Path.is_file, path.glob(pattern))
+        found = sorted(file for file in files if file.name not in besides)
         if len(found) > 1:
             names = ', '.join(file.name for file in found[:5])
             raise MapError(f'{path} has more than one {what} ({names}); give the file itself')

@@ -235,9 +235,8 @@ def _draw_picture(rng: np.random.Generator) -> Pattern:
 def _draw_screen(rng: np.random.Generator) -> Pattern:
     image = np.stack([0.05 + 0.1 * _v, 0.08 + 0.15 * _u, 0.2 + 0.25 * _v], axis=-1)
     window = (_u > 0.12) & (_u < 0.6) & (_v > 0.25) & (_v < 0.85)
-    lines = (
-        window & (_v * 24 % 1 < 0.4) & (_u < 0.15 + 0.4 * rng.random(24)[(_v * 24).astype(int)])
-    )
+    ends = 0.15 + 0.4 * rng.random(24)[(_v * 24).astype(int)]
+    lines = window & (_v * 24 % 1 < 0.4) & (_u < ends)
     image = np.where(window[..., None], [0.75, 0.78, 0.8], image)
     return np.where(lines[..., None], [0.2, 0.25, 0.3], image)
 

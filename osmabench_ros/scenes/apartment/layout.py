@@ -156,9 +156,8 @@ def _cut_openings(
             longest = 0.9 if room.label == 'bathroom' else min(1.8, side.length_m - 1.2)
             width = round(float(rng.uniform(0.75, 1.0)) * longest, 2)
             u = side.length_m / 2 + float(rng.uniform(-0.15, 0.15)) * (side.length_m - width)
-            side.openings.append(
-                Opening('window', u - width / 2, u + width / 2, WINDOW_SILL_M, WINDOW_HEAD_M)
-            )
+            low, high = u - width / 2, u + width / 2
+            side.openings.append(Opening('window', low, high, WINDOW_SILL_M, WINDOW_HEAD_M))
     return FloorPlan(tuple(rooms), tuple(doorways), height_m)
 
 

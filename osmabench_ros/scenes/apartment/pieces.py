@@ -206,9 +206,8 @@ def _iterate_leaves(
             local = _extend_names(names, item, repeated)
             if 'use' in item:
                 shape = _read_rows('shapes')[item['use']]
-                yield from _iterate_leaves(
-                    section, shape.get(section, ()), _extend_names(local, shape), style
-                )
+                inner = _extend_names(local, shape)
+                yield from _iterate_leaves(section, shape.get(section, ()), inner, style)
             elif section in item:
                 yield from _iterate_leaves(section, item[section], local, style)
             else:
@@ -253,9 +252,8 @@ def _add(body: Body, part: Mapping[str, Any], names: Names) -> None:
             body.tray(x, y, height, wall, finish)
         case _:
             turn = evaluate(part['turn'], names) if 'turn' in part else None
-            body.add(
-                _make_solid(part, names), finish, evaluate(part.get('at', [0, 0, 0]), names), turn
-            )
+            place = evaluate(part.get('at', [0, 0, 0]), names)
+            body.add(_make_solid(part, names), finish, place, turn)
 
 
 def _make_solid(part: Mapping[str, Any], names: Names) -> solids.Solid:

@@ -164,9 +164,8 @@ class _Room:
         for _ in range(60):
             piece = build(normalised_name(group.label), self._style)
             if group.material in ('', piece.material):
-                return (
-                    piece if group.color in ('', piece.color) else _dye_piece(piece, group.color)
-                )
+                is_right = group.color in ('', piece.color)
+                return piece if is_right else _dye_piece(piece, group.color)
         raise _UnplacedError(f'every {group.called} is {group.material}')
 
     def _place(
@@ -206,9 +205,8 @@ class _Room:
             return self._place_on_carrier(piece, targets, RelationType(relation.value))
         for target in targets:
             if target.carrier is not None:
-                found = self._place_on_carrier(
-                    piece, [target.carrier], target.relation or RelationType.ON
-                )
+                below = target.relation or RelationType.ON
+                found = self._place_on_carrier(piece, [target.carrier], below)
             else:
                 found = self._place_next_to(piece, target, _BESIDE[relation], number)
             if found is not None:

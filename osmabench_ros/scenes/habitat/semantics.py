@@ -221,9 +221,7 @@ def _annotate_stage(
     return Stage(tuple(objects), labels, tuple(rooms.values()))
 
 
-def _select_faces(
-    instance: int, meshes: Sequence[Mesh], owners: Sequence[Any]
-) -> tuple[Mesh, ...]:
+def _select_faces(instance: int, meshes: Sequence[Mesh], owners: list[Any]) -> tuple[Mesh, ...]:
     chosen = ((mesh, owner == instance) for mesh, owner in zip(meshes, owners, strict=True))
     return tuple(select_faces(mesh, faces) for mesh, faces in chosen if faces.any())
 

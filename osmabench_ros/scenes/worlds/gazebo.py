@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -72,10 +73,9 @@ class ModelFinder:
         for path in (*candidates, *(_find_in_any_case(item) for item in candidates)):
             if path is not None and resolve_path(path) is not None:
                 return self._locate_within(path, rest, f'{where}: {uri}')
-        searched = ', '.join(str(folder) for folder in dict.fromkeys(self.folders))
-        raise MissingFileError(
-            f'{where}: {uri} is in none of {searched}; name its folder with --models'
-        )
+        searched = ', '.join(map(str, dict.fromkeys(self.folders)))
+        problem = f'{where}: {uri} is in none of {searched}'
+        raise MissingFileError(f'{problem}; name its folder with --models')
 
     def texture(self, uri: str, base: Path, where: str) -> Path:
         """Return a picture as `find` does, else the one of its name below `textures`."""
@@ -163,12 +163,8 @@ def read_light(element: Element, pose: Pose, where: str) -> Light:
     return replace(light, intensity=light.intensity * factor)
 
 
-def make_sun() -> Light:
-    """Return the light of Gazebo's own model `sun`."""
-    return Light(
-        'sun', LightKind.DIRECTIONAL, direction=(-0.5, 0.1, -0.9), intensity=0.8, lamp=False
-    )
-
+SUN = Light('sun', LightKind.DIRECTIONAL, direction=(-0.5, 0.1, -0.9), intensity=0.8, lamp=False)
+"""The light of Gazebo's own model `sun`."""
 
 GROUND_PLANE = fromstring(
     '<model name="ground_plane"><link name="link"><visual name="visual">'
@@ -204,9 +200,7 @@ def load_visual(visual: Element, base: Path, finder: ModelFinder, where: str) ->
 def _make_shape(geometry: Element, where: str) -> Mesh | None:
     for item in geometry:
 
-        def read(
-            key: str, default: tuple[float, ...], item: Element = item
-        ) -> NDArray[np.float64]:
+        def read(key: str, default: tuple[float, ...], item: Element = item) -> NDArray[Any]:
             return numbers(item.find(key), len(default), default, f'{where}: <{item.tag}>')
 
         if item.tag == 'ellipsoid':
@@ -217,9 +211,8 @@ def _make_shape(geometry: Element, where: str) -> Mesh | None:
         if shape is not None:
             return shape
         if item.tag != 'empty':
-            raise SceneError(
-                f'{where}: geometry <{item.tag}> is not supported; replace it by a mesh'
-            )
+            what = f'{where}: geometry <{item.tag}> is not supported'
+            raise SceneError(f'{what}; replace it by a mesh')
     return None
 
 
@@ -258,9 +251,8 @@ def _read_look(element: Element | None, base: Path, finder: ModelFinder, where: 
     """Return the material that an element describes, a neutral one if it describes none."""
     if element is None:
         return NEUTRAL
-    albedo = find_text(element, 'pbr/metal/albedo_map') or find_text(
-        element, 'pbr/specular/albedo_map'
-    )
+    maps = (find_text(element, f'pbr/{kind}/albedo_map') for kind in ('metal', 'specular'))
+    albedo = next(filter(None, maps), '')
     if albedo:
         try:
             path = finder.texture(albedo, base, where)
@@ -381,7 +373,7 @@ class _WorldReader:
             if built_in == 'ground_plane':
                 return GROUND_PLANE, file
             if built_in == 'sun':
-                self.lights.append(make_sun())
+                self.lights.append(SUN)
             else:
                 self.finder.missing.append(str(error))
             return None

@@ -265,9 +265,8 @@ def match_known_class(name: str, known: Sequence[str]) -> str:
         ' '.join(map(_make_singular, normalised_name(item).split(' '))): item for item in known
     }
     ends = [' '.join(words[start:]) for start in range(len(words))]
-    parts = [
-        ' '.join(words[start:end]) for end in range(len(words) - 1, 0, -1) for start in range(end)
-    ]
+    spans = ((start, end) for end in range(len(words) - 1, 0, -1) for start in range(end))
+    parts = [' '.join(words[start:end]) for start, end in spans]
     if any(item.endswith(f' {words[-1]}') for item in spelt):
         # A desk lamp is not a desk where there are floor lamps.
         parts = []

@@ -168,9 +168,8 @@ class Materials:
                 source = UsdShade.Shader(attribute.GetPrim())
                 if source and source.GetIdAttr().Get() == 'UsdUVTexture':
                     image = source.GetInput('file')
-                    return self._read_texture(image.Get() if image else None), _find_uv_name(
-                        source
-                    )
+                    texture = self._read_texture(image.Get() if image else None)
+                    return texture, _find_uv_name(source)
                 return _make_plain_material(np.array(attribute.Get(), float)), ''
         return NEUTRAL, ''
 

@@ -97,9 +97,8 @@ def unpack_message(data: bytes, topic: str) -> bytes:
     import zstandard
 
     limit = memory_limit(len(data))
-    with errors_as(
-        SequenceError, f'topic "{topic}": a compressed message is damaged', zstandard.ZstdError
-    ):
+    what = f'topic "{topic}": a compressed message is damaged'
+    with errors_as(SequenceError, what, zstandard.ZstdError):
         size = zstandard.frame_content_size(data)
         if size > limit:
             raise limit_error(f'topic "{topic}"', f'has a compressed message of {size} bytes')
@@ -189,9 +188,8 @@ def files_of(path: Path) -> tuple[list[Path], str, list[str]]:
     """Return a bag's files in order, its distribution and damage; SequenceError if no bag."""
     if os.path.isfile(path):
         if not _is_bag_file(path):
-            raise SequenceError(
-                f'{path} is not a bag file; name a folder of a bag, or an .mcap or .db3 file'
-            )
+            remedy = 'name a folder of a bag, or an .mcap or .db3 file'
+            raise SequenceError(f'{path} is not a bag file; {remedy}')
         return [path], '', []
     folder = path if _bag_files(path) else path / INNER_FOLDER
     present = _bag_files(folder)
@@ -289,11 +287,8 @@ class SqliteFile:
             raise ValueError('a row of "topics" does not hold names')
         definitions: dict[str, str] = {}
         if _columns(database, 'message_definitions', needed=False):
-            definitions.update(
-                database.execute(
-                    'SELECT topic_type, encoded_message_definition FROM message_definitions'
-                )
-            )
+            query = 'SELECT topic_type, encoded_message_definition FROM message_definitions'
+            definitions.update(database.execute(query))
         counts: dict[int, int] = {}
         for number, count, odd, first_ns, last_ns in database.execute(_COUNTS):
             if odd or first_ns < 0 or number not in {row[0] for row in rows}:
@@ -310,11 +305,8 @@ class SqliteFile:
 
 def _columns(database: sqlite3.Connection, table: str, *, needed: bool = True) -> list[str]:
     """Return the columns of a table, none if it may be missing; an error if they are computed."""
-    kinds = list(
-        database.execute(
-            'SELECT type, rootpage > 0 FROM sqlite_master WHERE lower(name) = ?', (table,)
-        )
-    )
+    query = 'SELECT type, rootpage > 0 FROM sqlite_master WHERE lower(name) = ?'
+    kinds = list(database.execute(query, (table,)))
     columns = list(database.execute(f'PRAGMA table_xinfo({table})'))
     if not kinds and not needed:
         return []

@@ -51,9 +51,8 @@ class Playback:
         self._begin_ns = first_ns + round(settings.start_s * 1e9)
         if self._begin_ns > last_ns:
             length = f'{(last_ns - first_ns) / 1e9:.2f} s long'
-            raise ConfigError(
-                f'{bag.path} is {length}; it has nothing after {settings.start_s:g} s'
-            )
+            problem = f'it has nothing after {settings.start_s:g} s'
+            raise ConfigError(f'{bag.path} is {length}; {problem}')
         self._stop_ns = last_ns + 1
         if settings.duration_s:
             self._stop_ns = min(self._stop_ns, self._begin_ns + round(settings.duration_s * 1e9))

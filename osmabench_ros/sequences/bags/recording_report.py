@@ -229,9 +229,8 @@ class FrameLedger:
             # The last frame is out before it is counted.
             if published >= expected - 1:
                 expected, source = max(published, expected), 'run_state'
-        return FrameLosses(
-            expected, source, {topic: expected - len(stamps) for topic, stamps in heard.items()}
-        )
+        missed = {topic: expected - len(stamps) for topic, stamps in heard.items()}
+        return FrameLosses(expected, source, missed)
 
     def _is_complete(self, stamp_ns: int) -> bool:
         topics = self._pending[stamp_ns]
