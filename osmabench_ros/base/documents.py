@@ -14,7 +14,7 @@ from pydantic_core import from_json
 
 from osmabench_ros.base.fence import limit_error, limit_factor
 from osmabench_ros.base.reading import opened, read_bytes
-from osmabench_ros.errors import OsmabenchError
+from osmabench_ros.errors import OsmabenchError, errors_as
 
 MAX_DEPTH = 64
 MAX_ALIASES = 1000
@@ -78,10 +78,9 @@ def read_unpacked(path: Path, error: type[OsmabenchError]) -> bytes:
         packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
         file.seek(0)
         stream: Any = gzip.GzipFile(fileobj=file) if packed else file
-        try:
+        faults = (EOFError, zlib.error, gzip.BadGzipFile)
+        with errors_as(error, f'{path} is damaged', faults, remedy='copy it again'):
             data: bytes = stream.read(document_limit() + 1)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as fault:
-            raise error(f'{path} is damaged: {fault}; copy it again') from fault
     if len(data) > document_limit():
         raise limit_error(path, f'unpacks to more than {document_limit()} bytes')
     return data
@@ -89,10 +88,8 @@ def read_unpacked(path: Path, error: type[OsmabenchError]) -> bytes:
 
 def parse_json(text: str | bytes, source: Path | str, error: type[OsmabenchError]) -> Any:
     """Return the content of a JSON text; raises `error`, which names `source`, or LimitError."""
-    try:
+    with errors_as(error, f'{source} is not JSON', ValueError):
         return from_json(_decode(text, source, error), allow_inf_nan=False)
-    except ValueError as fault:
-        raise error(f'{source} is not JSON: {fault}') from fault
 
 
 def parse_yaml(text: str | bytes, source: Path | str, error: type[OsmabenchError]) -> Any:
@@ -130,11 +127,9 @@ def _decode(content: str | bytes, source: Path | str, error: type[OsmabenchError
     """Return a document as text, if it is one and is not too large."""
     if len(content) > document_limit():
         raise limit_error(source, f'has {len(content)} bytes')
-    try:
+    with errors_as(error, f'{source} is not UTF-8 text', UnicodeError, remedy='save it as UTF-8'):
         text = content if isinstance(content, str) else content.decode('utf-8-sig')
         text.encode()  # half of a surrogate pair is not a character
-    except UnicodeError as fault:
-        raise error(f'{source} is not UTF-8 text: {fault}; save it as UTF-8') from fault
     if '\0' in text:
         raise error(f'{source} holds the character NUL; is it text, and UTF-8?')
     return text.removeprefix('\ufeff')

@@ -6,7 +6,7 @@ from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from osmabench_ros.errors import ConfigError, choose
+from osmabench_ros.errors import ConfigError, choose, errors_as
 
 SIMULATORS = 'osmabench.simulators'
 MAP_IMPORTERS = 'osmabench.map_importers'
@@ -38,11 +38,10 @@ def load_extension(group: str, name: str) -> Any:
     registered, kind = _registered(group), KINDS[group]
     problem = f'there is no {kind} "{name}" in the entry points of group "{group}"'
     choose(name, registered, ConfigError, problem)
-    try:
+    problem = f'{kind} "{name}" cannot be imported from "{registered[name].value}"'
+    remedy = 'reinstall its package'
+    with errors_as(ConfigError, problem, ImportError, AttributeError, remedy=remedy):
         return registered[name].load()
-    except (ImportError, AttributeError) as error:
-        problem = f'{kind} "{name}" cannot be imported from "{registered[name].value}"'
-        raise ConfigError(f'{problem}: {error}; reinstall its package') from error
 
 
 def _registered(group: str) -> Mapping[str, EntryPoint]:

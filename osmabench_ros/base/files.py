@@ -76,10 +76,9 @@ def check_folder(path: Path, existing: Existing = Existing.REFUSE) -> None:
         if not path.is_dir():
             raise RunError(f'{path} is a file; move it away, or choose another --out')
         if not is_ours(path):
-            raise RunError(
-                f'{path} is not empty, and has no {MARKER} by which it is ours (it is yours, or '
-                'of an earlier version); choose another --out, or move it away'
-            )
+            problem = f'is not empty, and has no {MARKER} by which it is ours'
+            whose = 'it is yours, or of an earlier version'
+            raise RunError(f'{path} {problem} ({whose}); choose another --out, or move it away')
         if existing is Existing.REFUSE:
             remedy = 'choose another folder, or give --overwrite if the command has it'
             raise RunError(f'{path} exists; {remedy}')
@@ -93,10 +92,9 @@ def check_file(path: Path, *, overwrite: bool = False) -> None:
         if path.exists() and not path.is_file():
             raise RunError(f'{path} is not a file; move it away, or choose another --out')
         if path.exists() and not overwrite and not is_ours(path.parent):
-            raise RunError(
-                f'{path} exists and is not ours to replace; move it away, choose another --out, '
-                'or give --overwrite if the command takes it'
-            )
+            problem = f'{path} exists and is not ours to replace; move it away'
+            remedy = 'choose another --out, or give --overwrite if the command takes it'
+            raise RunError(f'{problem}, {remedy}')
 
 
 def claim_folder(path: Path) -> None:
@@ -207,10 +205,8 @@ def _refuse_links(path: Path) -> None:
         raise RunError(f'{path} is a link; name its target, or choose another --out')
     for folder in path.parents:
         if folder.is_symlink() and is_ours(folder.parent):
-            raise RunError(
-                f'{folder} is a link in a folder of results, where nothing is written through '
-                'links; replace it by a folder, or choose another --out'
-            )
+            problem = 'is a link in a folder of results, where nothing is written through links'
+            raise RunError(f'{folder} {problem}; replace it by a folder, or choose another --out')
 
 
 @contextlib.contextmanager
@@ -219,10 +215,9 @@ def wrap_os_errors(path: Path, what: str = 'cannot write') -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise RunError(
-            f'{what} {error.filename or path}: {describe_error(error)}; free disk space, make '
-            'it writable, or choose another --out'
-        ) from error
+        remedy = 'free disk space, make it writable, or choose another --out'
+        problem = f'{what} {error.filename or path}: {describe_error(error)}'
+        raise RunError(f'{problem}; {remedy}') from error
 
 
 def write_json(path: Path, data: Any) -> None:

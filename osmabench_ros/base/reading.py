@@ -54,9 +54,8 @@ def opened(path: Path | str, error: type[OsmabenchError]) -> Iterator[tuple[IO[b
     except FileNotFoundError as fault:
         raise error(f'{path} does not exist; check the path that names it') from fault
     except OSError as fault:
-        raise error(
-            f'{path} cannot be read: {describe_error(fault)}; give a readable file'
-        ) from fault
+        problem = f'{path} cannot be read: {describe_error(fault)}'
+        raise error(f'{problem}; give a readable file') from fault
 
 
 def _open_regular_file(path: Path | str) -> int:

@@ -41,12 +41,10 @@ class MapArrival:
         if missing < self._missing:
             self._missing, self.waited_s = missing, 0.0
         if self.waited_s > self._stall_s:
-            message = self.message
-            raise ContractError(
-                f'topic "{SEMANTIC_MAP_CHUNK}": {missing} of the {message.chunk_count} chunks did '
-                f'not come of the map that {message.participant} announced; no new one for '
-                f'{self._stall_s:g} s'
-            )
+            where, message = f'topic "{SEMANTIC_MAP_CHUNK}"', self.message
+            lack = f'{missing} of the {message.chunk_count} chunks did not come of the map that '
+            lack += f'{message.participant} announced; no new one for {self._stall_s:g} s'
+            raise ContractError(f'{where}: {lack}')
 
 
 # SemanticMap.FORMAT_ARCHIVE_1.
@@ -204,22 +202,16 @@ def convert_graph(message: Any, topic: str) -> scene_graph.SceneGraph:
     """Return the scene graph of a message; ContractError names the node that is malformed."""
     nodes = []
     for item in message.objects:
-        try:
+        where = f'topic "{topic}": object {item.id}'
+        with errors_as(ContractError, where, ValueError, ContractError):
             nodes.append(convert_node(item, topic))
-        except (ValueError, ContractError) as error:
-            raise ContractError(f'topic "{topic}": object {item.id}: {error}') from error
-    edges = tuple(
-        scene_graph.SceneEdge(
-            item.source,
-            item.target,
-            item.type,
-            item.text,
-            math.nan if math.isnan(item.score) else float(item.score),
-        )
-        for item in message.relations
-    )
+    edges = []
+    for item in message.relations:
+        score = math.nan if math.isnan(item.score) else float(item.score)
+        ends = item.source, item.target
+        edges.append(scene_graph.SceneEdge(*ends, item.type, item.text, score))
     with errors_as(ContractError, f'topic "{topic}"', MapError):
-        return scene_graph.SceneGraph(tuple(nodes), edges, message.header.frame_id)
+        return scene_graph.SceneGraph(tuple(nodes), tuple(edges), message.header.frame_id)
 
 
 def announced_map(
@@ -262,10 +254,8 @@ def map_of_graph(
     if options.label_set is not None:
         options.label_set.check(np.array(ids), 'objects')
     elif set(ids) != {UNLABELLED}:
-        raise ContractError(
-            'objects have class ids, but no node published label_info; publish it, or give '
-            '--labels to bag evaluate'
-        )
+        remedy = 'publish it, or give --labels to bag evaluate'
+        raise ContractError(f'objects have class ids, but no node published label_info; {remedy}')
     header = options.header(message.header)
     method = message.method or options.method or message.participant or 'unknown'
     provenance = replace(header.provenance, method=method, frames_used=int(message.frames_used))

@@ -73,10 +73,9 @@ def label_by_features(
     chosen = choose_space(semantic_map, space)
     wanted = (len(label_set.classes), chosen.vectors.shape[1])
     if text_features.shape != wanted or not wanted[0]:
-        raise MapError(
-            f'text features are {text_features.shape}, {wanted} is needed: a row for each class, '
-            f'from the encoder of "{chosen.name}" ({chosen.model} {chosen.pretrained})'
-        )
+        shapes = f'text features are {text_features.shape}, {wanted} is needed'
+        encoder = f'the encoder of "{chosen.name}" ({chosen.model} {chosen.pretrained})'
+        raise MapError(f'{shapes}: a row for each class, from {encoder}')
     text = _normalize(text_features).astype(np.float32)
     classes, cosines = _rank(chosen.vectors, text, min(top_k, len(text)))
     nodes = tuple(

@@ -116,9 +116,8 @@ def choose_map_topic(types: Mapping[str, str], wanted: str = '') -> str:
         problem = f'the bag has no topic of a type that holds maps ({", ".join(MAP_TYPES)})'
         raise errors.ConfigError(f'{problem}; it has {_format_topics(types)}')
     candidates = _format_topics({topic: maps[topic] for topic in found})
-    raise errors.ConfigError(
-        f'several topics may be the map: {candidates}; choose one with --map-topic'
-    )
+    problem = f'several topics may be the map: {candidates}'
+    raise errors.ConfigError(f'{problem}; choose one with --map-topic')
 
 
 def _is_view(topic: str, maps: Mapping[str, str]) -> bool:

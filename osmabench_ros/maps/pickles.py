@@ -110,9 +110,8 @@ def _name_errors(path: Path) -> Iterator[None]:
     except (OsmabenchError, MemoryError):
         raise
     except Exception as error:  # hostile bytes provoke every kind
-        raise MapError(
-            f'{path} is not a pickle, or is cut off or malformed: {error!r:.200}; copy it again'
-        ) from error
+        problem = f'{path} is not a pickle, or is cut off or malformed: {error!r:.200}'
+        raise MapError(f'{problem}; copy it again') from error
 
 
 class _Memo(dict[int, Any]):

@@ -208,9 +208,8 @@ def map_of_point_cloud(message: Any, topic: str, options: TopicOptions) -> Seman
         try:
             label_set.check(labels, f'topic "{topic}"')
         except ConfigError as error:
-            raise ContractError(
-                f'{error}; or give the meaning of the labels with --labels'
-            ) from error
+            remedy = 'or give the meaning of the labels with --labels'
+            raise ContractError(f'{error}; {remedy}') from error
         dense = replace(dense, labels=labels)
     header = options.header(message.header)
     extras = {'points_dropped_because_not_finite': dropped} if dropped else {}

@@ -370,17 +370,10 @@ def _write_to_memory(write: Callable[[IO[bytes]], None]) -> memoryview:
 
 
 def _write_json(name: str, data: dict[str, Any]) -> bytes:
-    try:
-        return json.dumps(
-            data,
-            default=_convert_scalar,
-            indent=1,
-            sort_keys=True,
-            allow_nan=False,
-            ensure_ascii=False,
-        ).encode()
-    except (TypeError, ValueError) as error:
-        raise MapError(f'{name} of the map cannot be written as JSON: {error}') from error
+    form: dict[str, Any] = {'indent': 1, 'sort_keys': True, 'allow_nan': False}
+    what = f'{name} of the map cannot be written as JSON'
+    with errors_as(MapError, what, TypeError, ValueError):
+        return json.dumps(data, default=_convert_scalar, ensure_ascii=False, **form).encode()
 
 
 def _convert_scalar(value: Any) -> Any:

@@ -97,10 +97,8 @@ def locate_file_within(root: Path, name: str, base: Path, where: str) -> Path:
     if resolve_path(path) is None:
         raise SceneError(f'{where}: {path} does not exist; check the path that names it')
     if Path(name).is_absolute() or not leads_into([root], path):
-        raise SceneError(
-            f'{where} names {name}, which is outside of {root}; put the file there, or name the '
-            f'folder that a link leads to in {LINKED_FOLDERS}'
-        )
+        remedy = f'put the file there, or name the folder that a link leads to in {LINKED_FOLDERS}'
+        raise SceneError(f'{where} names {name}, which is outside of {root}; {remedy}')
     return path
 
 

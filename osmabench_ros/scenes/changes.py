@@ -455,10 +455,9 @@ class Swing(Strict):
         local = np.ptp(np.concatenate([mesh.vertices for mesh in item.meshes]), axis=0)
         is_door = at.scene.class_name(item).split()[-1:] == [DOOR_CLASS]
         if not is_door or local.min() > THICKEST_LEAF_M or item.box.size[2] < 0.5:
-            raise SceneError(
-                f'{at.where}: "{item.name}" is not a leaf of a door: a thin upright slab of a '
-                'class "... door"; for joints of Habitat change initial_joint_pose'
-            )
+            leaf = 'a leaf of a door: a thin upright slab of a class "... door"'
+            remedy = 'for joints of Habitat change initial_joint_pose'
+            raise SceneError(f'{at.where}: "{item.name}" is not {leaf}; {remedy}')
         wanted = 'open' if self.kind == 'open' else 'closed'
         if item.attributes.get('state') == wanted:
             raise SceneError(f'{at.where}: "{item.name}" is {wanted} already')

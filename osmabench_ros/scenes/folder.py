@@ -200,10 +200,9 @@ def _with_shared_instances(groups: dict[str, _Group], path: Path) -> dict[str, _
         one, other = found[own].entry, group.entry
         said = {item.class_name for item in (one, other)} - {''}
         if len(said) > 1:
-            raise SceneError(
-                f'{path}: nodes: "{own}" and "{name}" have instance {one.instance} and are one '
-                f'object, but their classes are {" and ".join(sorted(said))}'
-            )
+            nodes = f'"{own}" and "{name}" have instance {one.instance} and are one object'
+            classes = f'their classes are {" and ".join(sorted(said))}'
+            raise SceneError(f'{path}: nodes: {nodes}, but {classes}')
         entry = one.model_copy(
             update={
                 'class_name': ''.join(said),

@@ -64,10 +64,9 @@ def check_image(path: Path, name: str, data: bytes, mime_type: str = '') -> None
     except errors.LimitError as error:
         raise errors.LimitError(f'{path}: texture "{name}": {error}') from error
     except Exception as error:  # decoders raise whatever they meet in damaged data
-        raise errors.SceneError(
-            f'{path}: texture "{name}" cannot be decoded: {error}; replace it by a complete PNG '
-            'or JPEG, or take it out of the file'
-        ) from error
+        remedy = 'replace it by a complete PNG or JPEG, or take it out of the file'
+        what = f'{path}: texture "{name}" cannot be decoded: {error}'
+        raise errors.SceneError(f'{what}; {remedy}') from error
 
 
 class MeshFiles:
@@ -128,10 +127,8 @@ class MeshFiles:
 
     def make_missing_error(self, name: str) -> errors.MissingFileError:
         """Return the error of a texture that is nowhere."""
-        return errors.MissingFileError(
-            f'{self._mesh} names the texture {name}, which is not near it; put it there, or take '
-            'it out of the file'
-        )
+        problem = f'{self._mesh} names the texture {name}, which is not near it'
+        return errors.MissingFileError(f'{problem}; put it there, or take it out of the file')
 
 
 def _make_grey() -> bytes:
@@ -158,9 +155,8 @@ def check_gltf(path: Path, data: bytes, files: MeshFiles) -> None:
     except FileNotFoundError:
         raise files.make_missing_error(files.missing[-1]) from None
     except Exception as error:  # anything may be anywhere in a damaged document
-        raise errors.SceneError(
-            f'{path}: {type(error).__name__}: {error}; export the file again'
-        ) from error
+        what = f'{path}: {type(error).__name__}: {error}'
+        raise errors.SceneError(f'{what}; export the file again') from error
     for image in images:
         check_image(path, *image)
     if any(content.startswith(COMPRESSED_MAGIC) for _, content, _ in images):

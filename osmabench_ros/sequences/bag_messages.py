@@ -150,9 +150,8 @@ class Codec:
             message = self.typestore.deserialize_cdr(data, kind)
             return convert(unpack_image(message) if kind == contract.COMPRESSED_IMAGE else message)
         except Exception as error:  # rosbags meets malformed data with errors of many kinds
-            raise SequenceError(
-                f'topic "{topic}" of the bag: {str(error) or type(error).__name__}'
-            ) from error
+            reason = str(error) or type(error).__name__
+            raise SequenceError(f'topic "{topic}" of the bag: {reason}') from error
 
     def _make(self, name: str, *values: Any, **named: Any) -> Any:
         return self.typestore.types[name](*values, **named)

@@ -187,10 +187,9 @@ class BagSequence(layout.RecordedSequence):
                 self._matches.append(match)
                 self.poses.append(pose)
         if not self.poses:
-            raise SequenceError(
-                f'{self._path}: at no stamp is there a message on each of {", ".join(parts)}; '
-                'they must have equal header stamps, or give a tolerance'
-            )
+            problem = f'at no stamp is there a message on each of {", ".join(parts)}'
+            remedy = 'they must have equal header stamps, or give a tolerance'
+            raise SequenceError(f'{self._path}: {problem}; {remedy}')
         self.intrinsics = self._codec.intrinsics(camera)
         every = set.union(*parts.values()) if exact else stamps[contract.COLOR]
         return len(every) - len(self.poses)

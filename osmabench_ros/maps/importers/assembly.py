@@ -36,6 +36,10 @@ class Encoder:
     templates: tuple[str, ...] = ()
 
 
+VIT_H = Encoder('ViT-H-14', 'laion2b_s32b_b79k')
+VIT_L_336 = Encoder('ViT-L-14-336-quickgelu', 'openai', templates=('a {} in a scene',))
+
+
 @dataclass(frozen=True)
 class Method:
     """Properties common to all maps of a method."""
@@ -168,14 +172,10 @@ class MapBuilder:
         """Return the map; `label_set` comes with the files; by default the options have it."""
         options = self.options
         models = {k: f'{v.model} {v.pretrained}'.strip() for k, v in self._spaces.items()}
+        given = ('method_version', 'scene', 'condition', 'frames_used')
+        origin = {name: getattr(options, name) for name in given}
         provenance = semantic_map.Provenance(
-            self.method.name,
-            options.method_version,
-            models,
-            options.scene,
-            options.condition,
-            options.frames_used,
-            source_sha256,
+            self.method.name, models=models, source_sha256=source_sha256, **origin
         )
         lost = {'points_dropped_because_not_finite': self._dropped} if self._dropped else {}
         return semantic_map.SemanticMap(

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers import source_files as source
 from osmabench_ros.maps.importers.assembly import (
-    Encoder,
+    VIT_H,
     Method,
     SourceEdge,
     SourceObject,
@@ -18,14 +19,8 @@ from osmabench_ros.maps.importers.assembly import (
 from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, SemanticMap
 from osmabench_ros.semantics.scene_graph import NodeKind
 
-METHOD = Method(
-    'conceptgraphs',
-    World.HABITAT,
-    {
-        'clip': Encoder('ViT-H-14', 'laion2b_s32b_b79k', templates=('an image of {}',)),
-        'text': Encoder('ViT-H-14', 'laion2b_s32b_b79k'),
-    },
-)
+_CLIP = replace(VIT_H, templates=('an image of {}',))
+METHOD = Method('conceptgraphs', World.HABITAT, {'clip': _CLIP, 'text': VIT_H})
 
 _PICKLES = (
     'pcd_saves/full_pcd_*_post.pkl.gz', 'pcd_saves/full_pcd_*.pkl.gz', 'full_pcd_*_post.pkl.gz',

@@ -1,6 +1,7 @@
 """HOV-SG: floors, rooms and objects with CLIP embeddings, y up."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,8 @@ from osmabench_ros.maps.pickles import load_torch
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.scene_graph import NodeKind
 
-METHOD = assembly.Method(
-    'hovsg',
-    World.HABITAT,
-    {
-        'clip': assembly.Encoder(
-            'ViT-H-14', 'laion2b_s32b_b79k', templates=('{}', 'There is the {} in the scene.')
-        )
-    },
-)
+_CLIP = replace(assembly.VIT_H, templates=('{}', 'There is the {} in the scene.'))
+METHOD = assembly.Method('hovsg', World.HABITAT, {'clip': _CLIP})
 
 _LAYERS = {'floors': NodeKind.FLOOR, 'rooms': NodeKind.ROOM, 'objects': NodeKind.OBJECT}
 _KNOWN = {
@@ -45,10 +39,9 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
             return _import_graph(folder, options)
     if (path / 'mask_feats.pt').is_file() and (path / 'objects').is_dir():
         return _import_segments(path, options)
-    raise MapError(
-        f'{path} has no HOV-SG map; expected graph/floors, graph/rooms and graph/objects, '
-        'or mask_feats.pt and objects/pcd_<i>.ply'
-    )
+    graph = 'graph/floors, graph/rooms and graph/objects'
+    segments = 'mask_feats.pt and objects/pcd_<i>.ply'
+    raise MapError(f'{path} has no HOV-SG map; expected {graph}, or {segments}')
 
 
 def _import_graph(folder: Path, options: ImportOptions) -> SemanticMap:

@@ -89,7 +89,8 @@ def _build_map(
     objects = [
         SourceObject(**item | {'kind': NodeKind(item['kind'])}) for item in graph['objects']
     ]
-    edges = [*link_parents(objects), *(SourceEdge(*ends) for ends in graph['connections'])]
+    edges = list(link_parents(objects))
+    edges += [SourceEdge(one, two, 'connected to') for one, two in graph['connections']]
     made = assemble(method, options, objects, edges, source_sha256=digest, extras=graph['extras'])
     if graph['mesh'] is None:
         return made
@@ -155,8 +156,8 @@ def _read_plain(graph: Any) -> dict[str, Any]:
         for node in sorted(layer.nodes, key=lambda node: node.id.value)
     ]
     known = {node.id.value for _, node in nodes}
-    ends = [
-        pair
+    connections = [
+        tuple(map(_format_symbol, pair))
         for layer in layers.values()
         for pair in sorted((edge.source, edge.target) for edge in layer.edges)
         if known.issuperset(pair)
@@ -167,9 +168,7 @@ def _read_plain(graph: Any) -> dict[str, Any]:
             {**vars(_read_object(node, names[i], known)), 'kind': _LAYERS[i].value}
             for i, node in nodes
         ],
-        'connections': [
-            (_format_symbol(one), _format_symbol(other), 'connected to') for one, other in ends
-        ],
+        'connections': connections,
         'extras': {'source_nodes': int(graph.num_nodes()), 'source_edges': int(graph.num_edges())},
         'mesh': {
             'vertices': np.array(mesh.get_vertices(), np.float64),

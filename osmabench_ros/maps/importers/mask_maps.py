@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from osmabench_ros.base.reading import read_npy
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers import assembly
 from osmabench_ros.maps.importers import source_files as source
-from osmabench_ros.maps.importers.assembly import Encoder, Method, check_node_count
 from osmabench_ros.maps.importers.point_maps import build_mask_map, build_point_map, split_by_value
 from osmabench_ros.maps.importers.pointcloud import read_columns
 from osmabench_ros.maps.importers.source_files import find_file, get_points_and_colors, hash_files
@@ -22,18 +22,14 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 _PROMPTS = ('This is a photo of a {}',)
 # Encoders of OVO's configuration by feature length; ViT-H-14 has 1024 too, options name it.
 _ENCODERS = {
-    512: Encoder('ViT-B-16-quickgelu', 'dfn2b', templates=_PROMPTS),
-    768: Encoder('ViT-L-14-quickgelu', 'dfn2b', templates=_PROMPTS),
-    1024: Encoder('PE-Core-L-14-336', 'meta', templates=_PROMPTS),
-    1152: Encoder('ViT-SO400M-14-SigLIP-384', 'webli', templates=_PROMPTS),
+    512: assembly.Encoder('ViT-B-16-quickgelu', 'dfn2b', templates=_PROMPTS),
+    768: assembly.Encoder('ViT-L-14-quickgelu', 'dfn2b', templates=_PROMPTS),
+    1024: assembly.Encoder('PE-Core-L-14-336', 'meta', templates=_PROMPTS),
+    1152: assembly.Encoder('ViT-SO400M-14-SigLIP-384', 'webli', templates=_PROMPTS),
 }
-OVO = Method('ovo', World.Z_UP, {'clip': _ENCODERS[1024]})
-OPENMASK3D = Method(
-    'openmask3d',
-    World.Z_UP,
-    {'clip': Encoder('ViT-L-14-336-quickgelu', 'openai', templates=('a {} in a scene',))},
-)
-OPENLEX3D = Method('openlex3d', World.Z_UP, {'clip': Encoder('ViT-H-14', 'laion2b_s32b_b79k')})
+OVO = assembly.Method('ovo', World.Z_UP, {'clip': _ENCODERS[1024]})
+OPENMASK3D = assembly.Method('openmask3d', World.Z_UP, {'clip': assembly.VIT_L_336})
+OPENLEX3D = assembly.Method('openlex3d', World.Z_UP, {'clip': assembly.VIT_H})
 
 
 def import_openlex3d(path: Path, options: ImportOptions) -> SemanticMap:
@@ -84,7 +80,7 @@ def import_openmask3d(path: Path, options: ImportOptions) -> SemanticMap:
     points, colors = source.read_points(cloud)
     if masks.ndim != 2 or len(masks) != len(points):
         raise MapError(f'{mask_file} holds masks {masks.shape}, {cloud} has {len(points)} points')
-    check_node_count(masks.shape[1], mask_file)
+    assembly.check_node_count(masks.shape[1], mask_file)
     indices = [np.flatnonzero(masks[:, i] > 0.5) for i in range(masks.shape[1])]
     vectors = None if feature_file is None else read_npy(feature_file, MapError)
     digest = source.hash_files(mask_file, cloud, feature_file)

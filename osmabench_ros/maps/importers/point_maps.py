@@ -15,30 +15,25 @@ from osmabench_ros.base.reading import read_npy, read_npz
 from osmabench_ros.errors import MapError, errors_as
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.importer import ImportOptions, World
+from osmabench_ros.maps.importers import assembly
 from osmabench_ros.maps.importers import source_files as source
-from osmabench_ros.maps.importers.assembly import Encoder, MapBuilder, Method, check_node_count
 from osmabench_ros.maps.importers.source_files import find_file, hash_files, require, scale_colors
 from osmabench_ros.maps.pickles import load_torch
 from osmabench_ros.maps.semantic_map import DenseMap, Membership, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, group_rows_by_id
 from osmabench_ros.semantics.scene_graph import SceneNode
 
-OPENSCENE = Method(
-    'openscene',
-    World.HABITAT,
-    {'clip': Encoder('ViT-L-14-336-quickgelu', 'openai', templates=('a {} in a scene',))},
-)
-OPENFUSION = Method('openfusion', World.Z_UP, {'seem': Encoder('SEEM', 'seem_focall_v1')})
+OPENSCENE = assembly.Method('openscene', World.HABITAT, {'clip': assembly.VIT_L_336})
+_SEEM = assembly.Encoder('SEEM', 'seem_focall_v1')
+OPENFUSION = assembly.Method('openfusion', World.Z_UP, {'seem': _SEEM})
 _OPENFUSION_KEYS = ('emb_keys', 'emb_confs', 'emb_coords', 'emb_dict')
-CONCEPTFUSION = Method(
-    'conceptfusion', World.OPTICAL, {'clip': Encoder('ViT-H-14', 'laion2b_s32b_b79k')}
-)
+CONCEPTFUSION = assembly.Method('conceptfusion', World.OPTICAL, {'clip': assembly.VIT_H})
 _ARRAYS = ('points', 'embeddings', 'colors', 'confidences')
 _READING_ERRORS = (OSError, KeyError, AttributeError, ValueError, TypeError, RuntimeError)
 
 
 def build_point_map(
-    method: Method,
+    method: assembly.Method,
     options: ImportOptions,
     points: NDArray[np.floating],
     colors: NDArray[np.uint8] | None,
@@ -60,7 +55,7 @@ def build_point_map(
     if rows is None:
         used = (vectors != 0).any(axis=1)
         rows, vectors = np.where(used, np.cumsum(used) - 1, -1), vectors[used]
-    builder = MapBuilder(method, options)
+    builder = assembly.MapBuilder(method, options)
     name = next(iter(method.encoders))
     builder.add_space(name, vectors)
     placed, (colors, rows, scores) = builder.place_cloud(points, colors, rows, scores)
@@ -76,7 +71,7 @@ def build_point_map(
 
 
 def build_mask_map(
-    method: Method,
+    method: assembly.Method,
     options: ImportOptions,
     points: NDArray[np.floating],
     colors: NDArray[np.uint8] | None,
@@ -95,10 +90,10 @@ def build_mask_map(
     """
     if vectors is not None and len(vectors) != len(masks):
         raise MapError(f'{method.name}: {len(masks)} masks, but features for {len(vectors)}')
-    check_node_count(len(masks), method.name)
+    assembly.check_node_count(len(masks), method.name)
     if not np.isfinite(points).all():
         raise MapError(f'{method.name}: a point is NaN or infinite, so masks cannot be matched')
-    builder = MapBuilder(method, options)
+    builder = assembly.MapBuilder(method, options)
     placed, (colors,) = builder.place_cloud(points, colors)
     # Rows of masks from 1 on, -1 without a feature; row 0 is for points in no mask.
     rows, name = np.full(len(masks) + 1, -1, np.int32), ''

@@ -112,10 +112,8 @@ def make_scene(
     left_out = tuple(dict.fromkeys(missing))
     if left_out and not options.skip_missing:
         listed = ''.join(f'\n  {text}' for text in left_out)
-        raise MissingFileError(
-            f'{path} names {len(left_out)} files or models that do not exist; --skip-missing '
-            f'leaves them out:{listed}'
-        )
+        problem = f'{path} names {len(left_out)} files or models that do not exist'
+        raise MissingFileError(f'{problem}; --skip-missing leaves them out:{listed}')
     if not parts:
         raise SceneError(f'{path} has no visible models; nothing can be rendered')
     parts, far = _drop_far_parts(parts)

@@ -142,11 +142,9 @@ class BagTypes:
         kind = self._kind(message_type)
         if kind.missing:
             because = f'; the embedded one cannot be read: {kind.fault}' if kind.fault else ''
-            raise SequenceError(
-                f'topic "{topic}" has type {message_type}, and the bag holds no definition of '
-                f'{", ".join(kind.missing)}{because}. Give its .msg file or the folder of its '
-                'package with --msg-path'
-            )
+            lack = f'the bag holds no definition of {", ".join(kind.missing)}{because}'
+            remedy = 'Give its .msg file or the folder of its package with --msg-path'
+            raise SequenceError(f'topic "{topic}" has type {message_type}, and {lack}. {remedy}')
         what = f'topic "{topic}": {len(data)} bytes are not a {message_type}'
         remedy = 'the message is damaged, or the definition is not the one it was written with'
         with errors_as(SequenceError, what, Exception, remedy=remedy):

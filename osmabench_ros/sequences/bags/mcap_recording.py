@@ -239,10 +239,10 @@ class McapRecording:
                 self.counts.subtract(current.unwritten)
                 self.lost.update(current.unwritten)
             reason = error.strerror if isinstance(error, OSError) else error
-            raise SequenceError(
-                f'{self._directory} cannot be written any further: {reason}; the '
-                'messages recorded until now are kept. Free disk space, or record to another disk'
-            ) from error
+            problem = f'{self._directory} cannot be written any further: {reason}'
+            kept = 'the messages recorded until now are kept'
+            remedy = 'Free disk space, or record to another disk'
+            raise SequenceError(f'{problem}; {kept}. {remedy}') from error
 
 
 # The most that a killed recorder loses, in a chunk that is not full.

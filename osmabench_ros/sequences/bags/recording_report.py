@@ -46,9 +46,8 @@ def _check_pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise ValueError(
-            f'"{text}" is not a regular expression: {error}; write e.g. /camera/.*'
-        ) from error
+        problem = f'"{text}" is not a regular expression: {error}'
+        raise ValueError(f'{problem}; write e.g. /camera/.*') from error
     return text
 
 
