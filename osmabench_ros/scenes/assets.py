@@ -31,7 +31,7 @@ from osmabench_ros.scenes.mesh_files import (
     allow_known_formats_only,
     check_gltf,
 )
-from osmabench_ros.scenes.scene import NEUTRAL, Material, Mesh
+from osmabench_ros.scenes.scene import NEUTRAL, Material, Mesh, make_triple
 
 MESH_SUFFIXES = ('.glb', '.gltf', '.obj', '.ply', '.stl', '.dae', '.off')
 
@@ -302,8 +302,7 @@ def convert_material(material: Any, linear: bool = True) -> Material:
     else:
         color = np.asarray(factor, float)[:3] / 255
         color = encoded(color) if linear else color
-    red, green, blue = (float(value) for value in np.clip(color, 0, 1))
-    return Material((red, green, blue), _read_pixels(image), **gloss)
+    return Material(make_triple(np.clip(color, 0, 1)), _read_pixels(image), **gloss)
 
 
 def _read_gloss(material: Any) -> dict[str, Any]:
@@ -345,8 +344,8 @@ def split_by_color(mesh: Mesh, face_colors: NDArray[np.uint8]) -> tuple[Mesh, ..
     parts = []
     for value in np.unique(key):
         chosen = key == value
-        red, green, blue = (float(c) for c in face_colors[chosen].mean(axis=0) / 255)
-        parts.append(replace(select_faces(mesh, chosen), material=Material((red, green, blue))))
+        material = Material(make_triple(face_colors[chosen].mean(axis=0) / 255))
+        parts.append(replace(select_faces(mesh, chosen), material=material))
     return tuple(parts)
 
 

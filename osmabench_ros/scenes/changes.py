@@ -28,7 +28,7 @@ from osmabench_ros.scenes.ground_truth import (
     measure_sizes,
     sample_object_surfaces,
 )
-from osmabench_ros.scenes.scene import Light, Material, Scene, SceneObject
+from osmabench_ros.scenes.scene import Light, Material, Scene, SceneObject, make_triple
 from osmabench_ros.scenes.visibility import RayCaster
 from osmabench_ros.semantics.labels import COLOR_EXAMPLES, UNLABELLED
 from osmabench_ros.semantics.relations import derive_relations
@@ -287,9 +287,10 @@ def select_lights_of(scene: Scene, item: SceneObject) -> tuple[Light, ...]:
 
 
 def _shift_light(light: Light, shift: Pose) -> Light:
-    x, y, z = shift.transform(np.array(light.position)).tolist()
-    dx, dy, dz = (shift.rotation @ np.array(light.direction)).tolist()
-    return replace(light, position=(x, y, z), direction=(dx, dy, dz))
+    position = make_triple(shift.transform(np.array(light.position)))
+    return replace(
+        light, position=position, direction=make_triple(shift.rotation @ light.direction)
+    )
 
 
 def _replace_object(scene: Scene, item: SceneObject) -> Scene:
@@ -428,8 +429,7 @@ class Recolor(Strict):
             look = like.meshes[0].material
             known = {k: str(v) for k, v in like.attributes.items() if k in ('color', 'material')}
         else:
-            r, g, b = (value / 255 for value in COLOR_EXAMPLES[self.color])
-            look = Material((r, g, b))
+            look = Material(make_triple(np.array(COLOR_EXAMPLES[self.color]) / 255))
             known['color'] = self.color
         if self.material:
             known['material'] = self.material

@@ -23,7 +23,7 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes import assets
 from osmabench_ros.scenes.asset_files import locate_file_within
 from osmabench_ros.scenes.ground_truth import find_room_of, measure_sizes
-from osmabench_ros.scenes.scene import Light, LightKind, Mesh, Room, Scene, SceneObject
+from osmabench_ros.scenes.scene import Light, LightKind, Mesh, Room, Scene, SceneObject, Triple
 from osmabench_ros.semantics.labels import (
     UNLABELLED,
     LabelClass,
@@ -37,8 +37,6 @@ MANIFEST = 'scene.json'
 
 MAX_INSTANCE = 2**31 - 1
 """Largest id that instance images hold."""
-
-Triple = tuple[float, float, float]
 
 
 class ManifestClass(Strict):

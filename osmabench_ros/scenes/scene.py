@@ -10,7 +10,7 @@ from enum import Enum
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
@@ -21,6 +21,15 @@ from osmabench_ros.semantics.scene_graph import AttributeValue
 
 SPOT_INNER_SHARE = 0.8
 """A spot shines fully up to this share of its half angle, then ever less up to the edge."""
+
+
+Triple = tuple[float, float, float]
+
+
+def make_triple(values: ArrayLike) -> Triple:
+    """Return three numbers of an array as plain ones."""
+    x, y, z = np.asarray(values, float).tolist()
+    return x, y, z
 
 
 class LightKind(str, Enum):
@@ -63,9 +72,9 @@ class Light:
 
     name: str
     kind: LightKind = LightKind.POINT
-    position: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    direction: tuple[float, float, float] = (0.0, 0.0, -1.0)
-    color: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    position: Triple = (0.0, 0.0, 0.0)
+    direction: Triple = (0.0, 0.0, -1.0)
+    color: Triple = (1.0, 1.0, 1.0)
     intensity: float = 1.0
     spot_half_angle_rad: float = math.pi / 4
     attached_to_camera: bool = False
@@ -122,7 +131,7 @@ class Material:
         `metallic`.
     """
 
-    base_color: tuple[float, float, float] = (0.8, 0.8, 0.8)
+    base_color: Triple = (0.8, 0.8, 0.8)
     texture: NDArray[np.uint8] | None = None
     metallic: float = 0.0
     roughness: float = 1.0

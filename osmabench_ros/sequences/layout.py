@@ -124,6 +124,9 @@ class RecordedSequence(Protocol):
 _MALFORMED = (ValueError, KeyError, TypeError, AttributeError, ConfigError)
 
 
+_MATRIX_ROWS = JsonForm(list[list[float]], Pose.from_matrix, lambda pose: pose.matrix.tolist())
+
+
 class _Document(BaseModel):
     """sequence.json; without `files` the sequence is a bag."""
 
@@ -132,13 +135,7 @@ class _Document(BaseModel):
     scene: str
     condition: str
     source_sha256: str
-    base_to_camera: (
-        Annotated[
-            Pose,
-            JsonForm(list[list[float]], Pose.from_matrix, lambda pose: pose.matrix.tolist()),
-        ]
-        | None
-    )
+    base_to_camera: Annotated[Pose, _MATRIX_ROWS] | None
     files: SequenceFormat | None
 
 
@@ -266,9 +263,11 @@ def _matrix_text(matrix: NDArray[np.float64]) -> str:
 
 
 SATURATED = 65535
-JPEG_QUALITY = 95
-# Of 0 to 9; more costs time and hardly saves space in synthetic images.
-PNG_EFFORT = 1
+# More compression of PNG costs time and hardly saves space in synthetic images.
+_SAVING: dict[str, dict[str, Any]] = {
+    '.jpg': {'quality': 95, 'subsampling': 0},
+    '.png': {'compress_level': 1},
+}
 
 
 def encode_depth(depth_m: NDArray[np.floating], scale: float) -> NDArray[np.uint16]:
@@ -309,13 +308,8 @@ def encode_instances(instance: NDArray[np.int32], frame: int) -> NDArray[np.uint
 
 def write_image(path: Path, pixels: NDArray[Any]) -> None:
     """Write an image in the format of the file name; SequenceError if it cannot be written."""
-    options: dict[str, Any] = (
-        {'quality': JPEG_QUALITY, 'subsampling': 0}
-        if path.suffix == '.jpg'
-        else {'compress_level': PNG_EFFORT}
-    )
     with errors_as(SequenceError, f'{path} cannot be written', OSError):
-        Image.fromarray(np.ascontiguousarray(pixels)).save(path, **options)
+        Image.fromarray(np.ascontiguousarray(pixels)).save(path, **_SAVING[path.suffix])
 
 
 def read_color(path: Path) -> NDArray[np.uint8]:

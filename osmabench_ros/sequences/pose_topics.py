@@ -1,7 +1,8 @@
 """Poses, trajectories and frames from messages: any objects with the fields; needs no ROS."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Any
 
 from osmabench_ros.base.contract import TF_STATIC
@@ -25,15 +26,12 @@ def pose_of(message: Any, topic: str) -> Pose:
     return _pose(message.position, message.orientation, topic)
 
 
-_POSES: dict[str, Callable[[Any, str], Pose]] = {
-    'geometry_msgs/msg/PoseStamped': lambda message, topic: pose_of(message.pose, topic),
-    **dict.fromkeys(
-        ('geometry_msgs/msg/PoseWithCovarianceStamped', 'nav_msgs/msg/Odometry'),
-        lambda message, topic: pose_of(message.pose.pose, topic),
-    ),
-    'geometry_msgs/msg/TransformStamped': lambda message, topic: _pose(
-        message.transform.translation, message.transform.rotation, topic
-    ),
+# Where messages have position and orientation.
+_POSES = {
+    'geometry_msgs/msg/PoseStamped': ('pose.position', 'pose.orientation'),
+    'geometry_msgs/msg/PoseWithCovarianceStamped': ('pose.pose.position', 'pose.pose.orientation'),
+    'nav_msgs/msg/Odometry': ('pose.pose.position', 'pose.pose.orientation'),
+    'geometry_msgs/msg/TransformStamped': ('transform.translation', 'transform.rotation'),
 }
 
 # Types of topics that a trajectory can be read from, except TF.
@@ -55,8 +53,8 @@ def trajectory_of(messages: Iterable[Any], message_type: str, topic: str) -> Sta
         raise ContractError(f'topic "{topic}": {message_type} holds no poses; expected {known}')
     stamped, frames = [], set()
     for message in messages:
-        pose = _POSES[message_type](message, topic)
-        stamped.append((stamp_ns_of(message.header.stamp), pose))
+        place, turn = attrgetter(*_POSES[message_type])(message)
+        stamped.append((stamp_ns_of(message.header.stamp), _pose(place, turn, topic)))
         frames.add((message.header.frame_id, getattr(message, 'child_frame_id', '')))
     if len(frames) > 1:
         raise ContractError(f'topic "{topic}": its poses are in several frames, {sorted(frames)}')

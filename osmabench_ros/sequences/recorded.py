@@ -45,12 +45,8 @@ def poses_from_topic(path: Path, messages: Messages, topic: str, camera: str) ->
         (item.deserialise() for item in messages[topic]), messages[topic][0].message_type, topic
     )
     world, body = way.frame_id or contract.WORLD_FRAME, way.child_frame_id or camera
-    moving = (
-        StampedTransform(world, body, int(stamp), Pose(rotation, position), is_static=False)
-        for stamp, rotation, position in zip(
-            way.stamps_ns, way.rotations, way.positions, strict=True
-        )
-    )
+    poses = zip(way.stamps_ns.tolist(), map(Pose, way.rotations, way.positions), strict=True)
+    moving = (StampedTransform(world, body, *item, is_static=False) for item in poses)
     static = read_transforms(_transforms(messages, (contract.TF_STATIC,)))
     fixed = (item for item in static if item.child not in (body, world))
     tree = TransformTree([*moving, *fixed])

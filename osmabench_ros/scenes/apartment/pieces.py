@@ -34,7 +34,7 @@ from osmabench_ros.scenes import solids
 from osmabench_ros.scenes.apartment.finishes import Finish, Style, find_finish, get_material
 from osmabench_ros.scenes.apartment.tables import Names, evaluate, naming_keys, read_table
 from osmabench_ros.scenes.primitives import make_mesh
-from osmabench_ros.scenes.scene import Mesh
+from osmabench_ros.scenes.scene import Mesh, make_triple
 from osmabench_ros.semantics.scene_graph import RelationType
 
 
@@ -111,7 +111,6 @@ class Body:
         low = np.min([item.vertices.min(axis=0) for item in merged.values()], axis=0)
         high = np.max([item.vertices.max(axis=0) for item in merged.values()], axis=0)
         shift = -np.array([(low[0] + high[0]) / 2, (low[1] + high[1]) / 2, low[2]])
-        size = high - low
         return Piece(
             class_name,
             tuple(
@@ -122,7 +121,7 @@ class Body:
                 )
                 for finish, solid in merged.items()
             ),
-            (float(size[0]), float(size[1]), float(size[2])),
+            make_triple(high - low),
             main.color,
             main.material,
             tuple(_shift_support(item, shift) for item in supports),
@@ -130,8 +129,7 @@ class Body:
 
 
 def _shift_support(support: Support, shift: NDArray[np.float64]) -> Support:
-    x, y, z = (float(a + b) for a, b in zip(support.center, shift, strict=True))
-    return replace(support, center=(x, y, z))
+    return replace(support, center=make_triple(support.center + shift))
 
 
 _FILES = ('bathroom', 'building', 'decoration', 'electronics', 'kitchen', 'seating', 'storage',

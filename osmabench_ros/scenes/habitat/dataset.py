@@ -100,7 +100,6 @@ class HabitatDataset:
 
     def light_setup(self, name: str) -> Described | None:
         """Return a light setup, of '' the only one that there is; None if it means no light."""
-        configured = self._read_templates('light_setups')
         known = self._list_choices('light_setups')
         key = _get_last_part(name)
         if not key and len(known) == 1:
@@ -108,10 +107,7 @@ class HabitatDataset:
         if not key or key in ('no_lights', 'none'):
             return None
         choose(key, known, SceneError, f'{self.path} has no light setup "{name}"')
-        if key in configured:
-            return configured[key][0], self.path
-        defaults = self._get_defaults('light_setups')
-        return {**defaults, **asset_files.read_object(known[key])}, known[key]
+        return self.template('light_setups', key)[0], known[key]
 
     def semantic_descriptor(self, name: str | None) -> Path | None:
         """Return the descriptor of a name, the only one there is for '', and None for None."""

@@ -17,7 +17,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import crease_mesh
 from osmabench_ros.scenes.ground_truth import measure_sizes
 from osmabench_ros.scenes.primitives import plane
-from osmabench_ros.scenes.scene import Light, LightKind, Mesh, Scene, SceneObject
+from osmabench_ros.scenes.scene import Light, LightKind, Mesh, Scene, SceneObject, make_triple
 from osmabench_ros.semantics.labels import (
     STRUCTURE_NOUNS,
     UNLABELLED,
@@ -291,15 +291,12 @@ def make_light(
     """Return a light; its colour may be brighter than white; directional ones are not lamps."""
     shine = np.maximum(np.asarray(color, float), 0)
     brightest = float(shine.max())
-    red, green, blue = (shine / brightest if brightest > 0 else np.ones(3)).tolist()
-    x, y, z = np.asarray(place, float).tolist()
-    dx, dy, dz = np.asarray(direction, float).tolist()
     return Light(
         name,
         kind,
-        (x, y, z),
-        (dx, dy, dz),
-        (red, green, blue),
+        make_triple(place),
+        make_triple(direction),
+        make_triple(shine / brightest if brightest > 0 else np.ones(3)),
         brightest * strength,
         half_angle_rad,
         lamp=kind is not LightKind.DIRECTIONAL,

@@ -32,7 +32,7 @@ from osmabench_ros.scenes.assets import (
 )
 from osmabench_ros.scenes.mesh_files import decode_texture
 from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
-from osmabench_ros.scenes.scene import NEUTRAL, LightKind, Material, Mesh, Scene
+from osmabench_ros.scenes.scene import NEUTRAL, LightKind, Material, Mesh, Scene, make_triple
 from osmabench_ros.scenes.worlds import parts as world_parts
 
 COLOR_INPUTS = ('diffuseColor', 'diffuse_color_constant')
@@ -206,8 +206,7 @@ def _find_uv_name(texture: Any) -> str:
 
 
 def _make_plain_material(linear: NDArray[np.float64]) -> Material:
-    red, green, blue = encoded(np.clip(linear[:3], 0, 1)).tolist()
-    return Material((red, green, blue))
+    return Material(make_triple(encoded(np.clip(linear[:3], 0, 1))))
 
 
 _MOST_FILES = 10_000
