@@ -74,10 +74,7 @@ def sample_visibility_probes(
 
 
 def build_graph_of_visible_parts(
-    graph: SceneGraph,
-    visible: LabelledCloud,
-    instances: Iterable[int],
-    colors: Mapping[int, str],
+    graph: SceneGraph, visible: LabelledCloud, instances: Iterable[int], colors: Mapping[int, str]
 ) -> SceneGraph:
     """Return the graph that a perfect mapper would make of all that the cameras saw.
 

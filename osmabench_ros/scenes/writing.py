@@ -13,11 +13,7 @@ from numpy.typing import NDArray
 from osmabench_ros.base.color import decoded
 from osmabench_ros.base.files import Existing, atomic_directory
 from osmabench_ros.errors import SceneError, warn
-from osmabench_ros.geometry.axes import (
-    OPENGL_FROM_OPTICAL,
-    turn_pose_to_habitat,
-    turn_to_habitat,
-)
+from osmabench_ros.geometry.axes import OPENGL_FROM_OPTICAL, turn_pose_to_habitat, turn_to_habitat
 from osmabench_ros.scenes import scene as scene_model
 from osmabench_ros.scenes.folder import FORMAT, MANIFEST, Manifest, ManifestLight
 from osmabench_ros.scenes.ground_truth import assign_rooms_to_lights

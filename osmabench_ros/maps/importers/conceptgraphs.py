@@ -9,13 +9,7 @@ from typing import Any
 from osmabench_ros.errors import MapError
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers import source_files as source
-from osmabench_ros.maps.importers.assembly import (
-    VIT_H,
-    Method,
-    SourceEdge,
-    SourceObject,
-    assemble,
-)
+from osmabench_ros.maps.importers.assembly import VIT_H, Method, SourceEdge, SourceObject, assemble
 from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, SemanticMap
 from osmabench_ros.semantics.scene_graph import NodeKind
 

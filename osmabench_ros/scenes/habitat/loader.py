@@ -61,10 +61,7 @@ URDF_ORDER = 'urdf_order'
 
 
 def read_joint_positions(
-    root: Element,
-    given: Mapping[str, float] | Sequence[float],
-    where: str,
-    link_order: str = '',
+    root: Element, given: Mapping[str, float] | Sequence[float], where: str, link_order: str = ''
 ) -> dict[str, float]:
     """Return positions by joint, radians or metres, from an `initial_joint_pose`.
 

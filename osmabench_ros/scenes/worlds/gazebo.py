@@ -335,13 +335,7 @@ class _WorldReader:
         return root
 
     def _iterate_children(
-        self,
-        parent: Element,
-        scope: FrameScope,
-        above: Pose,
-        file: Path,
-        prefix: str,
-        depth: int,
+        self, parent: Element, scope: FrameScope, above: Pose, file: Path, prefix: str, depth: int
     ) -> Iterator[world_parts.Part]:
         """Yield the models of a world or model, nested ones included."""
         if depth > MAX_DEPTH:

@@ -27,12 +27,7 @@ DRAW_COMMAND = np.dtype(
 """OpenGL's DrawElementsIndirectCommand."""
 
 MESH_CONSTANTS = np.dtype(
-    [
-        ('pose', 'f4', (3, 4)),
-        ('color', 'f4', (3,)),
-        ('object_number', 'f4'),
-        ('mesh', 'f4'),
-    ]
+    [('pose', 'f4', (3, 4)), ('color', 'f4', (3,)), ('object_number', 'f4'), ('mesh', 'f4')]
 )
 """What one draw gives to every vertex of a mesh."""
 

@@ -20,11 +20,7 @@ from osmabench_ros.scenes.scene import Lighting, Scene
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED
 from osmabench_ros.simulation import simulator
 from osmabench_ros.simulation.opengl.geometry import SceneGeometry
-from osmabench_ros.simulation.opengl.passes import (
-    EdgesPass,
-    GeometryPass,
-    LightingPass,
-)
+from osmabench_ros.simulation.opengl.passes import EdgesPass, GeometryPass, LightingPass
 from osmabench_ros.simulation.opengl.shadows import ShadowAtlas
 from osmabench_ros.simulation.opengl.textures import (
     SRGB8_ALPHA8,

@@ -168,10 +168,7 @@ class Session:
         return {
             'objects': [{'ids': [item.object_id], 'handle': item.handle} for item in rigid],
             'articulated': [
-                {
-                    'ids': [item.object_id, *sorted(item.link_object_ids)],
-                    'handle': item.handle,
-                }
+                {'ids': [item.object_id, *sorted(item.link_object_ids)], 'handle': item.handle}
                 for item in articulated
             ],
             'annotations': _list_annotated_objects(self.geometry),
