@@ -121,9 +121,8 @@ def _setting(name: str, path: tuple[str, ...], field: FieldInfo, default: Any) -
             if (bound := getattr(item, key, None)) is not None:
                 bounds[key] = bound
     maximum = bounds['lt'] - 1 if 'lt' in bounds and kind is int else bounds.get('le')
-    return Setting(
-        name, path, kind, default, field.description or '', bounds.get('ge'), maximum, choices
-    )
+    text = field.description or ''
+    return Setting(name, path, kind, default, text, bounds.get('ge'), maximum, choices)
 
 
 def _kind_of(annotation: Any) -> tuple[type, tuple[str, ...]]:

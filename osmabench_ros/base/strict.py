@@ -186,14 +186,11 @@ def _check_path_below(value: str) -> str:
     return value
 
 
-PlainName = Annotated[
-    str, pydantic.Field(max_length=_MAX_NAME), pydantic.AfterValidator(_check_plain_name)
-]
+_SHORT = pydantic.Field(max_length=_MAX_NAME)
+PlainName = Annotated[str, _SHORT, pydantic.AfterValidator(_check_plain_name)]
 """Letters, digits, "_" and "-"."""
 
-FolderName = Annotated[
-    str, pydantic.Field(max_length=_MAX_NAME), pydantic.AfterValidator(_check_folder_name)
-]
+FolderName = Annotated[str, _SHORT, pydantic.AfterValidator(_check_folder_name)]
 """Name that people choose more freely, and that a folder has."""
 
 PathText = Annotated[str, pydantic.AfterValidator(_check_path)]

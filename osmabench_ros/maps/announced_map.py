@@ -171,7 +171,7 @@ NO_PARENT = 0
 def convert_node(message: Any, topic: str) -> scene_graph.SceneNode:
     """Return the node of an untrusted message, checked."""
     low, high = message.box_min, message.box_max
-    size = message.oriented_box_size
+    size = np.array([getattr(message.oriented_box_size, axis) for axis in 'xyz'])
     return scene_graph.SceneNode(
         id=message.id,
         kind=scene_graph.NodeKind(message.kind),
@@ -187,9 +187,7 @@ def convert_node(message: Any, topic: str) -> scene_graph.SceneNode:
         box=AxisAlignedBox(np.array([low.x, low.y, low.z]), np.array([high.x, high.y, high.z]))
         if message.has_box
         else None,
-        oriented_box=OrientedBox(
-            pose_of(message.oriented_box_pose, topic), np.array([size.x, size.y, size.z])
-        )
+        oriented_box=OrientedBox(pose_of(message.oriented_box_pose, topic), size)
         if message.has_oriented_box
         else None,
         parent=message.parent if message.parent != NO_PARENT else None,

@@ -20,10 +20,9 @@ def read_label_file(path: Path) -> LabelSet:
     """Read a label set, ``7: chair`` or ``classes: [{id: 7, name: chair, structure: false}]``."""
     data = read_yaml(path, ConfigError)
     try:
-        plain = 'classes' not in data
-        listed = (
-            [{'id': key, 'name': name} for key, name in data.items()] if plain else data['classes']
-        )
+        listed = data.get('classes')
+        if listed is None:
+            listed = [{'id': key, 'name': name} for key, name in data.items()]
         return LabelSet.from_foreign(path.stem, listed)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(f'label file {path}: {error!r}; {_FORMS}') from error

@@ -105,7 +105,8 @@ def choose_map_topic(types: Mapping[str, str], wanted: str = '') -> str:
             raise errors.ConfigError(f'{problem} ({", ".join(MAP_TYPES)})')
         return topic
     maps = {topic: kind for topic, kind in types.items() if kind in MAP_TYPES}
-    found = {topic for topic in maps if not _is_view(topic, maps)}
+    shown = (topic for topic, kind in maps.items() if kind == SEMANTIC_MAP)
+    found = set(maps) - {topic + end for topic in shown for end in _VIEWS}
     # Markers are mostly there to look at; they count if there is nothing better.
     found = {topic for topic in found if maps[topic] != MARKERS} or found
     # The bag of a run holds the topics of a stack, and the map that was made of them and scored.
@@ -118,12 +119,6 @@ def choose_map_topic(types: Mapping[str, str], wanted: str = '') -> str:
     candidates = _format_topics({topic: maps[topic] for topic in found})
     problem = f'several topics may be the map: {candidates}'
     raise errors.ConfigError(f'{problem}; choose one with --map-topic')
-
-
-def _is_view(topic: str, maps: Mapping[str, str]) -> bool:
-    return any(
-        topic.endswith(end) and maps.get(topic.removesuffix(end)) == SEMANTIC_MAP for end in _VIEWS
-    )
 
 
 def _format_topics(types: Mapping[str, str]) -> str:
@@ -212,8 +207,7 @@ def _build_graph_map(announced: BagMessage, options: TopicOptions, lack: str) ->
         ids = [UNLABELLED if known is None else known.id_of(item.name) for item in node.labels]
         labels = [replace(item, class_id=i) for item, i in zip(node.labels, ids, strict=True)]
         nodes.append(replace(node, labels=tuple(labels)))
-    with errors.errors_as(
-        errors.ContractError, f'topic "{announced.topic}"', errors.OsmabenchError
-    ):
+    where = f'topic "{announced.topic}"'
+    with errors.errors_as(errors.ContractError, where, errors.OsmabenchError):
         made = map_of_graph(message, replace(graph, nodes=tuple(nodes)), options)
     return RecordedMap(made, announced.topic, SEMANTIC_MAP, announced.log_ns, (lack,))

@@ -288,9 +288,8 @@ def select_lights_of(scene: Scene, item: SceneObject) -> tuple[Light, ...]:
 
 def _shift_light(light: Light, shift: Pose) -> Light:
     position = make_triple(shift.transform(np.array(light.position)))
-    return replace(
-        light, position=position, direction=make_triple(shift.rotation @ light.direction)
-    )
+    direction = make_triple(shift.rotation @ light.direction)
+    return replace(light, position=position, direction=direction)
 
 
 def _replace_object(scene: Scene, item: SceneObject) -> Scene:

@@ -74,9 +74,8 @@ def lathe(profile: Sequence[tuple[float, float]], segments: int = 16) -> Solid:
         2 * i * (segments + 1) + _make_band(segments, bool(low > 0), bool(high > 0))
         for i, (low, high) in enumerate(ends[:, :, 0])
     ]
-    return Solid(
-        vertices.reshape(-1, 3), np.concatenate(bands), normals.reshape(-1, 3), uv.reshape(-1, 2)
-    )
+    faces = np.concatenate(bands)
+    return Solid(vertices.reshape(-1, 3), faces, normals.reshape(-1, 3), uv.reshape(-1, 2))
 
 
 def _compute_profile_normals(

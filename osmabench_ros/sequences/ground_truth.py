@@ -348,9 +348,8 @@ class _Document(BaseModel):
 
 
 def _make_document(truth: GroundTruth) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        name: getattr(truth, name, FORMAT) for name in _Document.model_fields
-    }
+    names = _Document.model_fields
+    values: dict[str, Any] = {name: getattr(truth, name, FORMAT) for name in names}
     values['visible_shares'] = dict(truth.visible_shares)
     document = _Document.model_construct(**values)
     content = document.model_dump(mode='json', exclude={'specification'}, warnings=False)

@@ -72,9 +72,8 @@ def read_transforms(messages: Iterable[tuple[str, Any]]) -> Iterator[StampedTran
     for topic, message in messages:
         is_static = topic.endswith(TF_STATIC)
         for item in message.transforms:
-            parent, child = (
-                name.lstrip('/') for name in (item.header.frame_id, item.child_frame_id)
-            )
+            names = (item.header.frame_id, item.child_frame_id)
+            parent, child = (name.lstrip('/') for name in names)
             if not parent or not child:
                 raise ContractError(f'topic "{topic}": a transform from "{parent}" to "{child}"')
             pose = _pose(item.transform.translation, item.transform.rotation, topic)

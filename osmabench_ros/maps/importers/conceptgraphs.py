@@ -105,9 +105,8 @@ def _read_graph(path: Path) -> dict[str, SourceObject]:
 
     def read(item: Any) -> SourceObject:
         tags = [str(item['object_tag']), *map(str, item.get('possible_tags') or ())]
-        center, extent = (
-            [float(value) for value in item[key]] for key in ('bbox_center', 'bbox_extent')
-        )
+        sizes = item['bbox_center'], item['bbox_extent']
+        center, extent = ([float(value) for value in values] for values in sizes)
         return SourceObject(
             str(int(item['id'])),
             labels=[(tag, float('nan')) for tag in dict.fromkeys(tags) if tag],

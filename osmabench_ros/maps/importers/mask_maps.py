@@ -54,14 +54,11 @@ def import_openlex3d(path: Path, options: ImportOptions) -> SemanticMap:
     if rows.max(initial=-1) >= count:
         raise MapError(f'{index_file} refers to row {rows.max()} of {count} of {embedding_file}')
     digest = hash_files(cloud, index_file, embedding_file)
+    given = OPENLEX3D, options, points, colors
     if count == len(points) and np.array_equal(rows, np.arange(count)):
-        return build_point_map(
-            OPENLEX3D, options, points, colors, embeddings, rows, source_sha256=digest
-        )
+        return build_point_map(*given, embeddings, rows, source_sha256=digest)
     masks = split_by_value(rows, range(count))
-    return build_mask_map(
-        OPENLEX3D, options, points, colors, masks, embeddings, source_sha256=digest
-    )
+    return build_mask_map(*given, masks, embeddings, source_sha256=digest)
 
 
 def import_openmask3d(path: Path, options: ImportOptions) -> SemanticMap:

@@ -301,10 +301,8 @@ class Furnisher:
                 if not (_is_wall_free(side, u, piece, 0.0) and self.space.is_free(box, zone)):
                     break
                 found.append((piece, pose, box, zone))
-            whole = len(found) == len(pieces)
-            if whole and self.space.stays_walkable(
-                AxisAlignedBox.holding(b for _, _, b, _ in found)
-            ):
+            whole, boxes = len(found) == len(pieces), [box for _, _, box, _ in found]
+            if whole and self.space.stays_walkable(AxisAlignedBox.holding(boxes)):
                 for _, _, box, zone in found:
                     self.space.take(box, zone)
                 return [self._keep(piece, pose) for piece, pose, _, _ in found]

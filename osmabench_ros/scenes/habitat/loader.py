@@ -152,9 +152,8 @@ def _link_poses(
 ) -> dict[str, Pose]:
     parents: dict[str, tuple[str, Pose]] = {}
     for joint in root.findall('joint'):
-        parent, child = (
-            _read_attribute(joint.find(key), 'link', where) for key in ('parent', 'child')
-        )
+        ends = (joint.find(key) for key in ('parent', 'child'))
+        parent, child = (_read_attribute(end, 'link', where) for end in ends)
         motion = _compute_motion(joint, positions, where, scale)
         parents[child] = parent, _read_origin(joint, where) @ motion
     poses = {}

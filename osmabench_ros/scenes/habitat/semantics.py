@@ -215,9 +215,8 @@ def _annotate_stage(
         region: Room(i, f'room {region}', 'room', AxisAlignedBox.holding(boxes[region]))
         for i, region in enumerate(sorted(boxes), start=last + 2)
     }
-    objects = [
-        _with_sizes(part, rooms[region].id if region in rooms else None) for part, region in parts
-    ]
+    ids = {region: room.id for region, room in rooms.items()}
+    objects = [_with_sizes(part, ids.get(region)) for part, region in parts]
     return Stage(tuple(objects), labels, tuple(rooms.values()))
 
 
