@@ -8,6 +8,7 @@ import numpy as np
 from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.files import Existing, check_folder
 from osmabench_ros.base.reading import naming_errors, read_bytes
+from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import ConfigError, SceneError
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
 from osmabench_ros.scenes.assets import center_meshes, find_parents, load_nodes, map_linearly
@@ -125,7 +126,5 @@ def read_known_classes(name_or_path: str) -> tuple[str, ...]:
 
 def read_class_patterns(path: Path) -> dict[str, str]:
     """Read class names by shell pattern from a JSON file; ConfigError if missing or malformed."""
-    data = read_json(path, ConfigError)
-    if not isinstance(data, dict) or not all(isinstance(value, str) for value in data.values()):
-        raise ConfigError(f'{path} must hold an object of class names by pattern')
-    return data
+    data, remedy = read_json(path, ConfigError), 'give class names by pattern'
+    return validated(dict[str, str], data, str(path), remedy=remedy)

@@ -337,7 +337,7 @@ def test_digest_follows_every_file(tmp_path):
         ({'instances': [entry(rotation=[0, 0, 0, 0])]}, 'quaternion of length 0'),
         ({'instances': [entry(uniform_scale=0)]}, 'must not be 0'),
         ({'instances': 7}, '"object_instances" must be a list'),
-        ({'classes': [{'id': 1}]}, 'class id 1 has no name'),
+        ({'classes': [{'id': 1}]}, 'classes: 0.name: Field required'),
         ({'classes': [{'id': 1, 'name': 'a'}, {'id': 1, 'name': 'b'}]}, 'more than once'),
         ({'classes': [{'id': 99999, 'name': 'a'}]}, '99999'),
         ({'attributes': {'render_asset': 'gone.glb'}}, r'gone\.glb does not exist'),

@@ -15,8 +15,10 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, Field
 
 from osmabench_ros.base.documents import read_xml
+from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import SceneError, choose
 from osmabench_ros.geometry.axes import (
     WORLD_FROM_HABITAT,
@@ -455,6 +457,15 @@ SUMMARY = 'debug/{}.debug_summary.json'
 _PARTS_OF_BUILDING = ('floor', 'wall')
 
 
+class _PackedInstance(BaseModel):
+    name: str = Field(alias='_meta_instance_name')
+    category: str = Field(alias='_meta_category')
+
+
+class _Summary(BaseModel):
+    instances: tuple[_PackedInstance, ...]
+
+
 @dataclass(frozen=True)
 class PackedNames:
     """Names and classes of the object instances of a SceneSmith scene, packed by OSMa-Bench++.
@@ -473,16 +484,9 @@ class PackedNames:
         path = root / SUMMARY.format(scene)
         if not path.is_file():
             return None
-        entries = read_object(path).get('instances')
-        keys = ('_meta_instance_name', '_meta_category')
-        if not isinstance(entries, list) or not all(
-            isinstance(item, dict) and all(isinstance(item.get(key), str) for key in keys)
-            for item in entries
-        ):
-            raise SceneError(f'{path}: "instances" must be a list of objects with {keys}')
-        pairs = [(item[keys[0]], item[keys[1]]) for item in entries]
-        classes = tuple(_classify(*pair) for pair in pairs)
-        return cls(path, tuple(name for name, _ in pairs), classes)
+        rows = validated(_Summary, read_object(path), str(path), SceneError).instances
+        classes = tuple(_classify(row.name, row.category) for row in rows)
+        return cls(path, tuple(row.name for row in rows), classes)
 
     def label_set(self, name: str) -> LabelSet:
         """Return the classes of the scene."""

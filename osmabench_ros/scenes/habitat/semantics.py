@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import BaseModel, Field, StrictInt
 
 from osmabench_ros.base.documents import read_text
 from osmabench_ros.base.reading import naming_errors
@@ -62,42 +62,34 @@ def read_label_set(path: Path | None, name: str) -> LabelSet:
     if path is None:
         return LabelSet(name, ())
     classes, seen = [], set()
-    for class_id, (raw, said) in sorted(_list_entries(read_object(path), path).items()):
-        if is_unnamed(raw) and (class_id == 0 or raw):
-            continue
-        label = normalised_name(raw)
-        unique = label if label not in seen else f'{label} {class_id}'
-        seen.add(unique)
-        with errors_as(SceneError, str(path), ConfigError):
-            structure = is_structure(label) if said is None else said
-            classes.append(LabelClass(class_id, unique, structure))
-    return LabelSet(name, tuple(classes))
+    with errors_as(SceneError, str(path), ConfigError):
+        for row in _list_classes(read_object(path), path):
+            if is_unnamed(row.name):
+                continue
+            label = normalised_name(row.name)
+            unique = label if label not in seen else f'{label} {row.id}'
+            seen.add(unique)
+            structure = is_structure(label) if row.structure is None else row.structure
+            classes.append(LabelClass(row.id, unique, structure))
+        return LabelSet(name, tuple(classes))
 
 
-def _list_entries(data: Mapping[str, Any], path: Path) -> dict[int, tuple[str, bool | None]]:
-    """Return by id names and, where our export says it, whether the class is structure.
+class _ClassRow(BaseModel):
+    """A class of a descriptor; our export says whether it is structure."""
 
-    The file holds a list of classes, or a plain name -> id mapping.
-    """
+    id: StrictInt
+    name: Annotated[str, Field(pattern=r'\S')]
+    structure: bool | None = None
+
+
+def _list_classes(data: Mapping[str, Any], path: Path) -> list[_ClassRow]:
+    """Return the classes of a descriptor by id: of a list, or a plain name -> id mapping."""
     listed = data.get('classes', data.get('categories'))
-    if listed is None and 'region_annotations' in data:
-        return {}  # only regions
-    if listed is None and all(isinstance(value, int) for value in data.values()):
-        listed = [{'id': value, 'name': key} for key, value in data.items()]
-    if not isinstance(listed, list):
-        raise SceneError(f'{path}: "classes" must be a list of {{"id", "name"}}')
-    entries: dict[int, tuple[str, bool | None]] = {}
-    for i, item in enumerate(listed):
-        if not isinstance(item, dict) or not isinstance(item.get('id'), int):
-            raise SceneError(f'{path}: classes[{i}] has no integer "id"')
-        if item['id'] in entries:
-            raise SceneError(f'{path}: class id {item["id"]} occurs more than once')
-        name = item.get('name')
-        if not isinstance(name, str) or not name.strip():
-            raise SceneError(f'{path}: class id {item["id"]} has no name; add "name"')
-        said = item.get('structure')
-        entries[item['id']] = name, said if isinstance(said, bool) else None
-    return entries
+    if listed is None:
+        plain = {} if 'region_annotations' in data else data  # a file may hold regions only
+        listed = [{'id': value, 'name': key} for key, value in plain.items()]
+    rows = validated(list[_ClassRow], listed, f'{path}: classes', SceneError)
+    return sorted(rows, key=lambda row: row.id)
 
 
 def check_class_id(semantic_id: int, labels: LabelSet, what: str, source: str) -> int:
