@@ -33,17 +33,17 @@ def document_limit() -> int:
 
 def read_text(path: Path | str, error: type[OsmabenchError]) -> str:
     """Read an untrusted text file: UTF-8, without NUL, within the size limit of documents."""
-    return _decode(_read_bytes(path, error), path, error)
+    return _decode(read_bytes(path, error, document_limit()), path, error)
 
 
 def read_yaml(path: Path | str, error: type[OsmabenchError]) -> Any:
     """Read an untrusted YAML file; see `parse_yaml`."""
-    return parse_yaml(_read_bytes(path, error), path, error)
+    return parse_yaml(read_bytes(path, error, document_limit()), path, error)
 
 
 def read_json(path: Path | str, error: type[OsmabenchError]) -> Any:
     """Read an untrusted JSON file; see `parse_json`. Control characters are refused as in YAML."""
-    data = _read_bytes(path, error)
+    data = read_bytes(path, error, document_limit())
     check_characters(data, path, error)
     return parse_json(data, path, error)
 
@@ -63,7 +63,7 @@ def check_characters(data: bytes, path: Path | str, error: type[OsmabenchError])
 def read_xml(path: Path | str, error: type[OsmabenchError]) -> Element:
     """Read the root element of an XML file; raises `error`, or LimitError if too large."""
     try:
-        root: Element = fromstring(_read_bytes(path, error), forbid_dtd=True)
+        root: Element = fromstring(read_bytes(path, error, document_limit()), forbid_dtd=True)
     except DefusedXmlException as fault:
         what = 'declares a document type, where XML entities are defined'
         raise error(f'{path} {what}; remove it') from fault
@@ -117,10 +117,6 @@ def parse_mapping(text: str, source: str, error: type[OsmabenchError]) -> dict[s
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise error(f'{source} must be a YAML mapping of names, such as {{voxel_m: 0.05}}')
     return data
-
-
-def _read_bytes(path: Path | str, error: type[OsmabenchError]) -> bytes:
-    return read_bytes(path, error, document_limit())
 
 
 def _decode(content: str | bytes, source: Path | str, error: type[OsmabenchError]) -> str:

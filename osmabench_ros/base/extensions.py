@@ -30,12 +30,12 @@ KINDS = {
 
 def extension_names(group: str) -> list[str]:
     """Return the names that are installed in a group, in alphabetical order."""
-    return sorted(_registered(group))
+    return sorted(_find_registered(group, tuple(sys.path)))
 
 
 def load_extension(group: str, name: str) -> Any:
     """Return the object of an entry point; ConfigError without one or if it is not importable."""
-    registered, kind = _registered(group), KINDS[group]
+    registered, kind = _find_registered(group, tuple(sys.path)), KINDS[group]
     problem = f'there is no {kind} "{name}" in the entry points of group "{group}"'
     choose(name, registered, ConfigError, problem)
     problem = f'{kind} "{name}" cannot be imported from "{registered[name].value}"'
@@ -44,11 +44,7 @@ def load_extension(group: str, name: str) -> Any:
         return registered[name].load()
 
 
-def _registered(group: str) -> Mapping[str, EntryPoint]:
-    return _entry_points_of(group, tuple(sys.path))
-
-
 @lru_cache(maxsize=32)
-def _entry_points_of(group: str, _places: tuple[str, ...]) -> Mapping[str, EntryPoint]:
+def _find_registered(group: str, _places: tuple[str, ...]) -> Mapping[str, EntryPoint]:
     """Return the entry points of a group, for the distributions in some places."""
     return {point.name: point for point in entry_points(group=group)}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.files import sha256_of
@@ -33,23 +33,17 @@ CHANNELS = ('red', 'green', 'blue')
 _INDICES = ('vertex_indices', 'vertex_index')
 
 
-class _Row(BaseModel):
-    """Ignores the keys that are not read."""
-
-    model_config = ConfigDict(extra='ignore', frozen=True)
-
-
-class _NameRow(_Row):
+class _NameRow(BaseModel):
     id: int
     name: str
 
 
-class _Object(_Row):
+class _Object(BaseModel):
     id: int
     class_id: int
 
 
-class _Info(_Row):
+class _Info(BaseModel):
     classes: tuple[_NameRow, ...]
     objects: tuple[_Object, ...]
 

@@ -174,10 +174,6 @@ def _draw_marble(rng: np.random.Generator) -> Pattern:
     return np.asarray(0.62 + 0.36 * veins**0.35)
 
 
-def _draw_granite(rng: np.random.Generator) -> Pattern:
-    return 0.55 + 0.4 * _generate_noise(rng, falloff=0.3)
-
-
 def _draw_fabric(rng: np.random.Generator) -> Pattern:
     weave = np.sin(2 * np.pi * 32 * _u) * np.sin(2 * np.pi * 32 * _v)
     return np.asarray(0.84 + 0.08 * weave + 0.12 * (_generate_noise(rng, falloff=0.6) - 0.5))
@@ -192,18 +188,6 @@ def _draw_dots(rng: np.random.Generator) -> Pattern:
     row = (_v * 8).astype(int)
     centre = np.hypot((_u * 8 + 0.5 * (row % 2)) % 1 - 0.5, _v * 8 % 1 - 0.5)
     return np.where(centre < 0.22, 0.68, 0.95) + 0.04 * (_generate_noise(rng) - 0.5)
-
-
-def _draw_plaster(rng: np.random.Generator) -> Pattern:
-    return 0.93 + 0.07 * (_generate_noise(rng, falloff=0.8) - 0.5)
-
-
-def _draw_brushed_metal(rng: np.random.Generator) -> Pattern:
-    return 0.82 + 0.2 * (_generate_noise(rng, (12.0, 0.3), 0.7) - 0.5)
-
-
-def _draw_leather(rng: np.random.Generator) -> Pattern:
-    return 0.84 + 0.2 * (_generate_noise(rng, falloff=0.9) - 0.5)
 
 
 def _draw_wicker(rng: np.random.Generator) -> Pattern:
@@ -257,13 +241,13 @@ _PATTERNS: dict[str, Callable[[np.random.Generator], Pattern]] = {
     'tiles': _draw_tiles,
     'checker': _draw_checker,
     'marble': _draw_marble,
-    'granite': _draw_granite,
+    'granite': lambda rng: 0.55 + 0.4 * _generate_noise(rng, falloff=0.3),
     'fabric': _draw_fabric,
     'stripes': _draw_stripes,
     'dots': _draw_dots,
-    'plaster': _draw_plaster,
-    'brushed': _draw_brushed_metal,
-    'leather': _draw_leather,
+    'plaster': lambda rng: 0.93 + 0.07 * (_generate_noise(rng, falloff=0.8) - 0.5),
+    'brushed': lambda rng: 0.82 + 0.2 * (_generate_noise(rng, (12.0, 0.3), 0.7) - 0.5),
+    'leather': lambda rng: 0.84 + 0.2 * (_generate_noise(rng, falloff=0.9) - 0.5),
     'wicker': _draw_wicker,
     'screen': _draw_screen,
     'dial': _draw_dial,

@@ -27,7 +27,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from osmabench_ros.scenes import solids
@@ -124,12 +124,8 @@ class Body:
             make_triple(high - low),
             main.color,
             main.material,
-            tuple(_shift_support(item, shift) for item in supports),
+            tuple(replace(item, center=make_triple(item.center + shift)) for item in supports),
         )
-
-
-def _shift_support(support: Support, shift: NDArray[np.float64]) -> Support:
-    return replace(support, center=make_triple(support.center + shift))
 
 
 _FILES = ('bathroom', 'building', 'decoration', 'electronics', 'kitchen', 'seating', 'storage',

@@ -188,7 +188,10 @@ def _annotate_stage(
     where: str,
 ) -> Stage:
     annotations = read_annotations(text)
-    labels = make_annotation_labels(annotations, dataset, str(text))
+    # Classes are numbered alphabetically from 1 as OSMa-Bench does; 0 means no class.
+    names = {item.name for item in annotations if not is_unnamed(item.name)}
+    with errors_as(SceneError, str(text), ConfigError):
+        labels = LabelSet.from_names(dataset, names, filter(is_structure, names))
     owners = find_face_instances(template.meshes, painted, annotations)
     meshes, pose = place_instance(template, entry, ASSET_ORIGIN, where)
     parts = []
@@ -262,13 +265,6 @@ def _make_annotation(row: Sequence[str], where: str) -> Annotation:
     if not found.name:
         raise SceneError(f'{where}: instance {found.id} has no name')
     return found
-
-
-def make_annotation_labels(annotations: Sequence[Annotation], name: str, source: str) -> LabelSet:
-    """Return the classes, numbered alphabetically from 1 as OSMa-Bench does; 0 means no class."""
-    names = {item.name for item in annotations if not is_unnamed(item.name)}
-    with errors_as(SceneError, str(source), ConfigError):
-        return LabelSet.from_names(name, names, filter(is_structure, names))
 
 
 def find_face_instances(
