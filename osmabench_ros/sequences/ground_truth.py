@@ -280,18 +280,15 @@ class VisibleColors:
 
     def watching(self, frames: Iterable[Frame]) -> Iterator[Frame]:
         """Yield the frames, and count their colours."""
+        looked_at = np.s_[::_PIXEL_STRIDE, ::_PIXEL_STRIDE]
         for frame in frames:
-            self._count(frame)
+            if frame.instance is not None:
+                instances = frame.instance[looked_at].ravel()
+                colors = color_indices(frame.color[looked_at].reshape(-1, 3))
+                for key in np.setdiff1d(instances, [NO_INSTANCE]).tolist():
+                    own = colors[instances == key]
+                    self._pixels[key] += np.bincount(own, minlength=len(COLOR_EXAMPLES))
             yield frame
-
-    def _count(self, frame: Frame) -> None:
-        if frame.instance is None:
-            return
-        instances = frame.instance[::_PIXEL_STRIDE, ::_PIXEL_STRIDE].ravel()
-        colors = color_indices(frame.color[::_PIXEL_STRIDE, ::_PIXEL_STRIDE].reshape(-1, 3))
-        for key in np.setdiff1d(instances, [NO_INSTANCE]).tolist():
-            own = colors[instances == key]
-            self._pixels[key] += np.bincount(own, minlength=len(COLOR_EXAMPLES))
 
     def names(self) -> dict[int, str]:
         """Return the name of the colour that most pixels of each instance have."""

@@ -1,6 +1,6 @@
 """Settings of reading a robot's bag: topics, stamps, and matching of messages to frames."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ TF = 'tf'
 
 
 def match_stamps(
-    stamps_ns: Mapping[str, Sequence[int]], reference: str, tolerance_ns: int
+    stamps_ns: Mapping[str, Collection[int]], reference: str, tolerance_ns: int
 ) -> list[dict[str, int]]:
     """Match messages of `reference` with the nearest of each topic within `tolerance_ns`."""
     ordered = {

@@ -172,11 +172,10 @@ class BagSequence(layout.RecordedSequence):
         exact = self._tolerance_ns == 0
         if exact and pose_stamps:
             parts[contract.CAMERA_POSE] = pose_stamps
-        ordered = {part: sorted(items) for part, items in parts.items()}
         gap_ns = 0 if exact and pose_stamps else POSE_GAP_NS
         self._matches: list[dict[str, int]] = []
         self.poses: list[Pose] = []
-        for match in match_stamps(ordered, contract.COLOR, self._tolerance_ns):
+        for match in match_stamps(parts, contract.COLOR, self._tolerance_ns):
             pose = poses(match[contract.COLOR], gap_ns)
             if pose is not None:
                 match.pop(contract.CAMERA_POSE, None)
