@@ -13,13 +13,7 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from maps.importers.method_files import (
-    write_bbq,
-    write_conceptgraphs,
-    write_hovsg_flat,
-    write_openscene,
-    write_rtabmap,
-)
+from maps.importers import method_files
 
 from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.geometry.pose import Similarity
@@ -33,7 +27,7 @@ def rtabmap(sequence, output):
     true = read_tum(sequence / 'groundtruth.txt')
     origin = true.pose(0) @ OPTICAL_IN_LINK.inverse()
     found = true.select(np.arange(len(true) - 1)).transform(Similarity(origin.inverse()))
-    write_rtabmap(output)
+    method_files.write_rtabmap(output)
     with sqlite3.connect(output / 'rtabmap.db') as database:
         database.execute('UPDATE Node SET map_id = 1 WHERE id = 5')
     database.close()
@@ -52,10 +46,10 @@ def main():
         data = json.loads(text) if configuration.endswith('.json') else yaml.safe_load(text)
         sys.stdout.write(f'configuration {json.dumps(data, sort_keys=True)}\n')
     {
-        'conceptgraphs': write_conceptgraphs,
-        'bbq': write_bbq,
-        'openscene': write_openscene,
-        'hovsg': write_hovsg_flat,
+        'conceptgraphs': method_files.write_conceptgraphs,
+        'bbq': method_files.write_bbq,
+        'openscene': method_files.write_openscene,
+        'hovsg': method_files.write_hovsg_flat,
     }[method](output)
 
 

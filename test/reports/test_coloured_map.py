@@ -12,17 +12,7 @@ from osmabench_ros.reports.palette import (
     assign_class_colors,
     name_color,
 )
-from osmabench_ros.reports.pictures.graph_errors import (
-    ERROR_COLORS,
-    ERROR_TITLES,
-    HALLUCINATED_CODE,
-    OUTCOMES,
-    assign_node_colors,
-    color_by_class,
-    color_by_error,
-    find_centers,
-    find_graph_errors,
-)
+from osmabench_ros.reports.pictures import graph_errors
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
 
@@ -33,17 +23,21 @@ def test_points_get_the_colour_of_their_class_by_name():
     other = LabelSet.from_names('other', ['a', 'b', 'sofa', 'z'])
     dense = DenseMap(POINTS, labels=np.array([other.id_of('sofa'), other.id_of('z'), 65535, 1]))
     semantic_map = SemanticMap(context(POINTS, None).semantic_map.header, dense=dense)
-    shown = color_by_class(replace(semantic_map, label_set=other), LABELS)
+    shown = graph_errors.color_by_class(replace(semantic_map, label_set=other), LABELS)
     colors = assign_class_colors(LABELS)
     grey = colors[UNLABELLED]
     assert [tuple(color) for color in shown.colors] == [colors[SOFA], grey, grey, grey]
     assert shown.labels.tolist() == [SOFA, UNLABELLED, UNLABELLED, UNLABELLED]
-    assert color_by_class(semantic_map) is None, 'the meaning of the labels is unknown'
+    assert graph_errors.color_by_class(semantic_map) is None, (
+        'the meaning of the labels is unknown'
+    )
 
 
 def test_every_kind_of_error_has_its_colour():
     points = [[0, 0, 0.05], [1, 0, 0], [2, 0, 0], [3, 0, 0.2], FAR]
-    shown = color_by_error(context(points, [SOFA, TABLE, UNLABELLED, SOFA, SOFA]), 0.1)
+    shown = graph_errors.color_by_error(
+        context(points, [SOFA, TABLE, UNLABELLED, SOFA, SOFA]), 0.1
+    )
     kinds = [
         PointOutcome.CORRECT,
         PointOutcome.WRONG,
@@ -54,12 +48,16 @@ def test_every_kind_of_error_has_its_colour():
     expected = [*(item.color for item in kinds), HALLUCINATED, HALLUCINATED]
     assert [tuple(color) for color in shown.colors] == expected
     assert shown.points[-1].tolist() == FAR
-    assert shown.labels.tolist()[-1] == HALLUCINATED_CODE
-    assert len(ERROR_COLORS) == len(ERROR_TITLES) == len(OUTCOMES) + 1
+    assert shown.labels.tolist()[-1] == graph_errors.HALLUCINATED_CODE
+    assert (
+        len(graph_errors.ERROR_COLORS)
+        == len(graph_errors.ERROR_TITLES)
+        == len(graph_errors.OUTCOMES) + 1
+    )
 
 
 def test_a_map_without_labels_is_judged_by_geometry():
-    shown = color_by_error(context([[0, 0, 0], [1, 0, 0], FAR], None), 0.1)
+    shown = graph_errors.color_by_error(context([[0, 0, 0], [1, 0, 0], FAR], None), 0.1)
     mapped, missing = PointOutcome.UNLABELLED.color, PointOutcome.MISSING.color
     assert [tuple(color) for color in shown.colors] == [
         mapped, mapped, missing, missing, HALLUCINATED,
@@ -69,8 +67,8 @@ def test_a_map_without_labels_is_judged_by_geometry():
 def test_a_map_without_points_has_nothing_to_show():
     given = context(POINTS, None)
     empty = replace(given, semantic_map=replace(given.semantic_map, dense=None))
-    assert color_by_error(empty, 0.1) is None
-    assert color_by_class(empty.semantic_map, LABELS) is None
+    assert graph_errors.color_by_error(empty, 0.1) is None
+    assert graph_errors.color_by_class(empty.semantic_map, LABELS) is None
 
 
 def node(node_id, name, x, kind=NodeKind.OBJECT):
@@ -80,11 +78,11 @@ def node(node_id, name, x, kind=NodeKind.OBJECT):
 
 def test_words_outside_the_label_set_have_colours_of_their_own():
     graph = SceneGraph((node(1, 'sofa', 0), node(2, 'sofa bed', 2), node(3, '', 4)))
-    colors = assign_node_colors(graph, LABELS)
+    colors = graph_errors.assign_node_colors(graph, LABELS)
     assert colors[1] == assign_class_colors(LABELS)[SOFA]
     assert colors[2] == name_color('sofa bed') != name_color('bed sofa')
     assert colors[3] == assign_class_colors(LABELS)[UNLABELLED]
-    assert assign_node_colors(graph, None)[1] == name_color('sofa')
+    assert graph_errors.assign_node_colors(graph, None)[1] == name_color('sofa')
 
 
 def test_nodes_are_right_wrong_invented_or_missed():
@@ -108,7 +106,7 @@ def test_nodes_are_right_wrong_invented_or_missed():
             node(50, 'kitchen', 0, NodeKind.ROOM),
         )
     )
-    errors = find_graph_errors(found, truth)
+    errors = graph_errors.find_graph_errors(found, truth)
     assert {item.id: errors.colors[item.id] for item in errors.graph.nodes} == {
         10: PointOutcome.CORRECT.color,
         20: PointOutcome.WRONG.color,
@@ -116,4 +114,4 @@ def test_nodes_are_right_wrong_invented_or_missed():
         40: HALLUCINATED,
         41: PointOutcome.MISSING.color,
     }, 'the unseen shelf and the floor are not missed'
-    assert find_centers(errors.graph)[41].tolist() == [6.5, 0.5, 0.5]
+    assert graph_errors.find_centers(errors.graph)[41].tolist() == [6.5, 0.5, 0.5]

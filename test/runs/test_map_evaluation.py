@@ -4,13 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from support.world.maps import (
-    captioned_map,
-    featured_map,
-    labelled_map,
-    write_inputs,
-    write_text_features,
-)
+from support.world import maps
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Pose, Similarity
@@ -32,7 +26,7 @@ needs_embedder = pytest.mark.skipif(
 
 
 def evaluated(directory, semantic_map, suite, **files):
-    folders = write_inputs(directory, semantic_map)
+    folders = maps.write_inputs(directory, semantic_map)
     inputs = EvaluationInputs(
         identify_unnamed_run(), *folders, directory / 'out', text_features=files, device='cpu'
     )
@@ -57,9 +51,9 @@ def test_openlex3d_gets_the_text_of_the_maps_own_encoder(swapped, tmp_path):
     write_tiers(tiers, tmp_path / 'tiers.json')
     report = evaluated(
         tmp_path,
-        featured_map(),
+        maps.featured_map(),
         SuiteConfig(name='openlex3d', options={'tiers': str(tmp_path / 'tiers.json')}),
-        ToyCLIP=write_text_features(tmp_path / 'toys.npy', words),
+        ToyCLIP=maps.write_text_features(tmp_path / 'toys.npy', words),
     )
     assert value_of(report, 'top1_synonym', 'strict') == pytest.approx(1 / 3 if swapped else 1.0)
     assert report.encoders['prompts'] == 'ToyCLIP/toys from file toys.npy'
@@ -67,7 +61,7 @@ def test_openlex3d_gets_the_text_of_the_maps_own_encoder(swapped, tmp_path):
 
 @needs_embedder
 def test_a_map_of_captions_alone_is_scored(tmp_path):
-    report = evaluated(tmp_path, captioned_map(), SuiteConfig(name='osma_segmentation'))
+    report = evaluated(tmp_path, maps.captioned_map(), SuiteConfig(name='osma_segmentation'))
     assert value_of(report, 'macc', 'strict') == value_of(report, 'macc', 'compat') == 1.0
     # Top-k accuracies follow the rankings of the nodes.
     assert value_of(report, 'top3_accuracy', 'strict') == 1.0
@@ -77,7 +71,7 @@ def test_a_map_of_captions_alone_is_scored(tmp_path):
 
 @needs_embedder
 def test_labels_alike_in_meaning_count_by_embedding(tmp_path):
-    source = labelled_map()
+    source = maps.labelled_map()
     nodes = [
         replace(node, labels=(ScoredLabel(f'{node.label} seat'),)) if node.id == 1 else node
         for node in source.graph.nodes
@@ -104,14 +98,14 @@ def test_a_suite_that_is_named_twice_is_refused_before_anything_is_read(tmp_path
 
 @pytest.mark.parametrize('points', [True, False])
 def test_a_map_outside_the_scene_is_scored_with_a_remark(tmp_path, points):
-    far = transform_map(labelled_map(), UPWARDS, 'world')
+    far = transform_map(maps.labelled_map(), UPWARDS, 'world')
     far = far if points else replace(far, dense=None)
     [remark] = evaluated(tmp_path, far, SuiteConfig(name='scene_graph')).remarks
     assert re.search(r'only 0% of the map is within .* --world', remark)
 
 
 def test_a_map_in_its_place_is_scored_without_a_remark(tmp_path):
-    assert evaluated(tmp_path, labelled_map(), SuiteConfig(name='scene_graph')).remarks == ()
+    assert evaluated(tmp_path, maps.labelled_map(), SuiteConfig(name='scene_graph')).remarks == ()
 
 
 def test_poses_of_a_map_are_scored_against_the_true_ones_beside_it(tmp_path):
@@ -120,7 +114,7 @@ def test_poses_of_a_map_are_scored_against_the_true_ones_beside_it(tmp_path):
     own = true.transform(UPWARDS)
     (tmp_path / TRUE_TRAJECTORY).write_text(format_tum(true))
     suite = SuiteConfig(name='map_trajectory')
-    report = evaluated(tmp_path, replace(labelled_map(), trajectory=own), suite)
+    report = evaluated(tmp_path, replace(maps.labelled_map(), trajectory=own), suite)
     found = {item.metric: item.value for item in report.metrics}
     assert found['ape_translation_rmse_m'] == pytest.approx(50.0)
     assert found['aligned_ape_translation_rmse_m'] == pytest.approx(0.0, abs=1e-6)

@@ -8,18 +8,9 @@ from support.world import maps
 
 from osmabench_ros.geometry.axes import World
 from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.runs import report_model
 from osmabench_ros.runs.config import Requirement
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
-from osmabench_ros.runs.report_model import (
-    MatrixReport,
-    RunReport,
-    Status,
-    for_run,
-    join_run,
-    label_remarks,
-    place_remarks,
-    unmet,
-)
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
 
 IDENTITY = RunIdentity(SceneKey('set', 'home', 5), 'camera', 'oracle', 'opengl')
@@ -27,7 +18,7 @@ IDENTITY = RunIdentity(SceneKey('set', 'home', 5), 'camera', 'oracle', 'opengl')
 
 def record(value=0.5, **parts):
     given = {'suite': 's', 'mode': 'strict', 'metric': 'm', 'value': value, **parts}
-    return join_run(IDENTITY, [MetricRecord(**given)])[0]
+    return report_model.join_run(IDENTITY, [MetricRecord(**given)])[0]
 
 
 def requirement(**parts):
@@ -35,7 +26,7 @@ def requirement(**parts):
 
 
 def failures(needed, *records):
-    return unmet((needed,), records)
+    return report_model.unmet((needed,), records)
 
 
 def test_a_record_knows_its_run():
@@ -62,7 +53,9 @@ def test_a_record_knows_its_run():
         'higher_is_better': False,
         'applicable': True,
     }
-    plain = RunReport(run_id='r', status=Status.COMPLETE, metrics=(record(mode=''),))
+    plain = report_model.RunReport(
+        run_id='r', status=report_model.Status.COMPLETE, metrics=(record(mode=''),)
+    )
     assert plain.model_dump(mode='json')['metrics'][0]['mode'] is None
 
 
@@ -112,7 +105,7 @@ def test_without_a_mode_all_modes_must_hold_but_a_class_is_no_part_of_the_whole(
 
 def test_every_failure_is_told_in_the_order_of_the_requirements():
     needed = (requirement(at_least=0.8), requirement(at_least=0.1), requirement(at_most=0.3))
-    sentences = unmet(needed, (record(0.5),))
+    sentences = report_model.unmet(needed, (record(0.5),))
     assert [sentence.split(':')[0] for sentence in sentences] == ['s m >= 0.8', 's m <= 0.3']
 
 
@@ -122,35 +115,40 @@ def test_only_requirements_of_a_run_concern_it():
     places = {'mapper': 'appearance'}, {'condition': 'baseline'}
     places = *places, {'condition': 'baseline', 'mapper': 'oracle'}
     others = tuple(requirement(at_least=0.5, **place) for place in places)
-    assert for_run((*others, *kept), IDENTITY) == kept
+    assert report_model.for_run((*others, *kept), IDENTITY) == kept
 
 
 def test_a_matrix_has_the_records_of_all_its_runs():
     first, second = record(0.1), record(0.2)
-    complete = {'status': Status.COMPLETE}
+    complete = {'status': report_model.Status.COMPLETE}
     runs = [
-        RunReport(run_id=str(i), metrics=(x,), **complete) for i, x in enumerate((first, second))
+        report_model.RunReport(run_id=str(i), metrics=(x,), **complete)
+        for i, x in enumerate((first, second))
     ]
-    failed = RunReport(run_id='2', status=Status.FAILED, error='why')
-    report = MatrixReport(name='n', passed=False, runs=(*runs, failed))
+    failed = report_model.RunReport(run_id='2', status=report_model.Status.FAILED, error='why')
+    report = report_model.MatrixReport(name='n', passed=False, runs=(*runs, failed))
     assert report.metrics == (first, second)
-    again = MatrixReport.model_validate(json.loads(json.dumps(report.model_dump(mode='json'))))
+    again = report_model.MatrixReport.model_validate(
+        json.loads(json.dumps(report.model_dump(mode='json')))
+    )
     assert again == report
 
 
 def test_reports_from_before_encoders_were_named_can_be_read():
-    data = RunReport(run_id='a', status=Status.COMPLETE).model_dump(mode='json')
+    data = report_model.RunReport(run_id='a', status=report_model.Status.COMPLETE).model_dump(
+        mode='json'
+    )
     del data['encoders']
-    assert RunReport.model_validate(data).encoders == {}
+    assert report_model.RunReport.model_validate(data).encoders == {}
     with pytest.raises(ValidationError, match='unknown key'):
-        RunReport.model_validate({**data, 'metric': []})
+        report_model.RunReport.model_validate({**data, 'metric': []})
 
 
 def test_a_map_outside_the_scene_has_a_remark():
     truth, there = maps.ground_truth(), maps.labelled_map()
-    assert place_remarks(there, truth) == ()
+    assert report_model.place_remarks(there, truth) == ()
     away = replace(there, dense=replace(there.dense, points=there.dense.points + 40))
-    [remark] = place_remarks(away, truth)
+    [remark] = report_model.place_remarks(away, truth)
     assert remark.startswith('only 0% of the map is within the true scene: the map is x ')
     assert 'import it again with --world, --metres-per-unit or --pose' in remark
 
@@ -176,16 +174,16 @@ def test_a_map_in_other_axes_or_units_is_told_the_option_that_makes_it_fit(chang
     truth, there = maps.ground_truth(), maps.labelled_map()
     points = change(there.dense.points).astype('float32')
     away = replace(there, dense=replace(there.dense, points=points))
-    [remark] = place_remarks(away, truth)
+    [remark] = report_model.place_remarks(away, truth)
     assert f'With {remedy}, 100% of it would be: import it again so' in remark
 
 
 def test_classes_that_the_scene_lacks_have_a_remark():
     known, classes = maps.labelled_map(), maps.ground_truth().label_set
-    assert label_remarks(known, classes) == ()
+    assert report_model.label_remarks(known, classes) == ()
     unknown = np.full_like(known.dense.labels, classes.id_of('chiar'))
     node = SceneNode(1, labels=(ScoredLabel('chiar', 0.5),))
-    [points, nodes] = label_remarks(
+    [points, nodes] = report_model.label_remarks(
         replace(known, dense=replace(known.dense, labels=unknown), graph=SceneGraph((node,))),
         classes,
     )

@@ -254,14 +254,6 @@ def test_lights(tmp_path):
     assert spot.spot_half_angle_rad == 0.6
 
 
-def test_ground_plane_is_cut_to_the_scene(tmp_path):
-    plane = model(shape('<plane><size>100 100</size></plane>'), 'ground_plane')
-    scene = load(tmp_path, plane + model(shape(BOX)))
-    ground, _ = scene.objects
-    assert_box(ground, (-1.5, -2, 0), (1.5, 2, 0))
-    assert scene.label_set.by_id[ground.class_id].structure
-
-
 def test_classes(tmp_path):
     content = [model(shape(BOX), name) for name in ('x_Chair_01', 'x_Chair_02', 'x_b')]
     scene = load(tmp_path, ''.join(content), classes={'*chair*': 'Arm_Chair', 'x_b': ''})
@@ -281,10 +273,15 @@ def test_classes(tmp_path):
         ('aws_robomaker_hospital_floor_01_ceiling', 'ceiling'),
         ('aws_robomaker_walls', 'wall'),
         ('aws_robomaker_kitchen_walls', 'kitchen wall'),
+        ('Sofa_Grey_LOD0', 'sofa grey'),
+        ('Lamp.Desk.001', 'desk lamp'),
+        ('Chair.LOD2', 'chair'),
+        ('Bowl_Fruit.001', 'bowl fruit'),
     ],
 )
 def test_class_from_the_name(model, name):
     assert guess_class(model, {}, 'aws_robomaker_') == name
+    assert guess_class('aws_robomaker_residential_ShoeRack_01', {}) == 'shoe rack'
 
 
 def test_common_prefix():
@@ -469,11 +466,6 @@ def test_a_world_reads_above_its_folder_only_beside_worlds(tmp_path):
     assert only(load_gazebo_world(world, WorldOptions(models=[tmp_path / 'secret']))).name == 'm'
 
 
-def test_a_model_of_aws_is_known_by_itself():
-    assert guess_class('aws_robomaker_hospital_floor_01_walls', {}) == 'wall'
-    assert guess_class('aws_robomaker_residential_ShoeRack_01', {}) == 'shoe rack'
-
-
 @pytest.mark.parametrize(
     ('name', 'found'),
     [
@@ -512,6 +504,7 @@ def test_what_gazebo_has_built_in_needs_no_file(tmp_path):
     scene = load(tmp_path, built_in + model(f'<pose>5 0 2 0 0 0</pose>{shape(BOX)}'))
     ground, box = scene.objects
     assert (ground.name, scene.class_name(ground)) == ('ground_plane', 'ground plane')
+    assert scene.label_set.by_id[ground.class_id].structure
     # Cut to the scene, with a metre around it.
     assert_box(ground, (3.5, -2, 0), (6.5, 2, 0))
     assert box.box.minimum[2] == pytest.approx(0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.sizes import few
-from support.world.scenes import CAMERA, box_object, camera_at, room_scene
+from support.world.scenes import CAMERA, box_object, camera_at, cast_rays, room_scene
 
 from osmabench_ros.errors import OsmabenchWarning, RunError, SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
@@ -96,28 +96,14 @@ def test_lights_come_back(both):
     assert after.lamp_rule == ''
 
 
-def cast(scene, pose):
-    """Return depth along the optical axis and instance ids by ray casting with Embree."""
-    o3d = pytest.importorskip('open3d')
-    caster = o3d.t.geometry.RaycastingScene()
-    for item in scene.objects:
-        faces = o3d.core.Tensor(item.world_faces.astype(np.uint32))
-        caster.add_triangles(o3d.core.Tensor(item.world_vertices), faces)
-    directions = CAMERA.rays() @ pose.rotation.T
-    rays = np.concatenate([np.broadcast_to(pose.translation, directions.shape), directions], -1)
-    hits = caster.cast_rays(o3d.core.Tensor(rays.astype(np.float32)))
-    ids = np.array([*(item.instance_id for item in scene.objects), 0])
-    return hits['t_hit'].numpy(), ids[np.minimum(hits['geometry_ids'].numpy(), len(ids) - 1)]
-
-
 def test_a_camera_sees_the_same(both):
-    before, after = both
+    before, _ = both
     x, y = before.box.center[:2]
     z = before.box.minimum[2] + 0.3 * before.box.size[2]
     seen = 0
     for yaw in (0.4, 2.6, -2.0, -1.0):
         pose = camera_at(x - 0.3, y - 0.2, z, yaw)
-        (depth, ids), (found, found_ids) = cast(before, pose), cast(after, pose)
+        (depth, ids), (found, found_ids) = (cast_rays(scene, CAMERA, pose) for scene in both)
         same = ids == found_ids
         # A ray through an edge may meet either side.
         assert same.mean() > 0.9995

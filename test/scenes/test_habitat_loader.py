@@ -424,25 +424,18 @@ def test_patterns_of_a_data_set_stay_in_it(dataset, named):
         load_scene(str(path))
 
 
-def test_a_data_set_behind_a_link_loads(tmp_path, dataset):
+def test_a_data_set_behind_a_link_and_a_download_from_hugging_face_load(tmp_path, dataset):
     (tmp_path / 'data').symlink_to(dataset)
     assert load_scene(config_of(tmp_path / 'data')).objects
-
-
-def test_a_download_from_hugging_face_loads(tmp_path, dataset):
     moved_behind_links(dataset, tmp_path / 'hub' / 'blobs')
     assert load_scene(config_of(dataset)).objects
 
 
-def test_what_looks_like_a_download_does_not_lead_out(tmp_path, dataset):
+def test_links_lead_only_to_folders_that_the_user_names(tmp_path, dataset, monkeypatch):
     moved_behind_links(dataset, tmp_path / 'elsewhere')
     (tmp_path / 'hub' / 'blobs').symlink_to(tmp_path / 'elsewhere')
     with pytest.raises(SceneError, match='outside of .* OSMABENCH_LINKED_FOLDERS'):
         load_scene(config_of(dataset))
-
-
-def test_links_lead_to_folders_that_the_user_names(tmp_path, dataset, monkeypatch):
-    moved_behind_links(dataset, tmp_path / 'elsewhere')
     monkeypatch.setenv('OSMABENCH_LINKED_FOLDERS', f'/nowhere:{tmp_path / "elsewhere"}')
     assert load_scene(config_of(dataset)).objects
 

@@ -7,16 +7,13 @@ import warnings
 
 import numpy as np
 import pytest
-import trimesh
 from PIL import Image
 from support.gltf_files import TRIANGLE, encoded_image, write_glb, write_gltf
-from support.habitat_files import textured_box, write_dataset
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import OsmabenchWarning, SceneError
 from osmabench_ros.scenes.assets import load_meshes
-from osmabench_ros.scenes.loading import load_scene
 
 PNG, JPEG = encoded_image('png'), encoded_image('jpeg')
 REMEDY = 'replace it by a complete PNG or JPEG'
@@ -115,18 +112,6 @@ def test_skin_is_left_out_with_a_warning(tmp_path):
     np.testing.assert_array_equal(mesh.vertices, TRIANGLE)
 
 
-def test_data_set_names_object_and_texture(tmp_path):
-    path = write_dataset(
-        tmp_path,
-        objects={'table': (textured_box((1, 1, 1)), {})},
-        instances=[{'template_name': 'table', 'translation': [0, 1, 0]}],
-    )
-    half = JPEG[: len(JPEG) // 2]
-    write_glb(tmp_path / 'objects' / 'table.glb', half, name='oak', mimeType='image/jpeg')
-    with pytest.raises(SceneError, match=r'object "table\.1": .*table\.glb: texture "oak" cannot'):
-        load_scene(str(path))
-
-
 def test_import_of_a_scene_folder(tmp_path):
     folder = tmp_path / 'room'
     folder.mkdir()
@@ -140,11 +125,3 @@ def test_import_of_a_scene_folder(tmp_path):
     assert isinstance(result.exception, SceneError)
     assert 'r.glb: texture "wall paper" cannot be decoded' in str(result.exception)
     assert not (tmp_path / 'out').exists()
-
-
-def test_whole_images_of_a_box_are_accepted(tmp_path):
-    box = trimesh.creation.box()
-    box.export(tmp_path / 'plain.glb')
-    textured_box((1, 1, 1)).export(tmp_path / 'box.glb')
-    assert load_meshes(tmp_path / 'plain.glb')[0].material.texture is None
-    assert load_meshes(tmp_path / 'box.glb')[0].material.texture is not None

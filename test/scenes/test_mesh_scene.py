@@ -8,7 +8,7 @@ from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.changes import find_parts_of_assemblies
 from osmabench_ros.scenes.importing import import_scene, load_mesh_scene
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.worlds.parts import WorldOptions, guess_class, match_known_class
+from osmabench_ros.scenes.worlds.parts import WorldOptions, match_known_class
 
 
 def write_lab(path):
@@ -59,19 +59,6 @@ def test_nodes_of_one_parent_are_one_object_if_asked(tmp_path):
     assert find_parts_of_assemblies(grouped) == {}
     with pytest.raises(SceneError, match='--group-by is for'):
         import_scene('x.world', tmp_path / 'out', world=WorldOptions(group_by_parent=True))
-
-
-@pytest.mark.parametrize(
-    ('name', 'expected'),
-    [
-        ('Sofa_Grey_LOD0', 'sofa grey'),
-        ('Lamp.Desk.001', 'desk lamp'),
-        ('Chair.LOD2', 'chair'),
-        ('Bowl_Fruit.001', 'bowl fruit'),
-    ],
-)
-def test_levels_of_detail_and_the_order_of_words_do_not_spoil_classes(name, expected):
-    assert guess_class(name, {}) == expected
 
 
 def test_a_word_that_qualifies_is_no_class_where_the_last_word_is_one():

@@ -1,22 +1,13 @@
 import numpy as np
 import pytest
-from support.world.scenes import LABELS, box_object
+from support.world.scenes import LABELS, box_object, camera_at
 
 from osmabench_ros.geometry.frame import Intrinsics
-from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import find_visible_points, sample_surface
 from osmabench_ros.semantics.cloud import LabelledCloud
 
 CAMERA = Intrinsics.from_hfov(64, 48, 1.4)
-
-
-def optical(position, yaw):
-    """Return the optical pose of a level camera."""
-    forward = np.array([np.cos(yaw), np.sin(yaw), 0])
-    right = np.array([np.sin(yaw), -np.cos(yaw), 0])
-    down = np.array([0, 0, -1.0])
-    return Pose(np.column_stack([right, down, forward]), np.array(position, float))
 
 
 @pytest.fixture(scope='module')
@@ -72,7 +63,7 @@ def brute_force(scene, cloud, poses, max_depth_m):
 
 def test_equals_brute_force(scene):
     cloud = sample_surface(scene, 12, seed=3)
-    poses = [optical((-2, 0.2, 1.2), 0.0), optical((-1, -2, 1.0), 0.9), optical((2.5, 2, 1), -2.5)]
+    poses = [camera_at(-2, 0.2, 1.2, 0.0), camera_at(-1, -2, 1.0, 0.9), camera_at(2.5, 2, 1, -2.5)]
     for max_depth in (10.0, 3.0):
         mask = find_visible_points(scene, cloud, poses, CAMERA, max_depth)
         expected = brute_force(scene, cloud, poses, max_depth)
@@ -86,13 +77,13 @@ def test_what_stands_before_hides_what_is_behind(scene):
         np.float32,
     )
     cloud = LabelledCloud(points, np.ones(5, np.int32), np.ones(5, np.int32))
-    seen = find_visible_points(scene, cloud, [optical((-2, 0, 0.75), 0.0)], CAMERA, 10.0)
+    seen = find_visible_points(scene, cloud, [camera_at(-2, 0, 0.75, 0.0)], CAMERA, 10.0)
     np.testing.assert_array_equal(seen, [True, False, False, True, False])
 
 
 def test_more_poses_see_more_and_none_see_nothing(scene):
     cloud = sample_surface(scene, 50, seed=1)
-    poses = [optical((-2, 0, 1.2), yaw) for yaw in (0.0, 2.0, 4.0)]
+    poses = [camera_at(-2, 0, 1.2, yaw) for yaw in (0.0, 2.0, 4.0)]
     one = find_visible_points(scene, cloud, poses[:1], CAMERA, 10.0)
     three = find_visible_points(scene, cloud, poses, CAMERA, 10.0)
     assert (three >= one).all()
@@ -105,7 +96,7 @@ def test_depth_limit_is_along_the_optical_axis(scene):
     cloud = LabelledCloud(
         np.array([[0.9, 1.95, 0.0]], np.float32), np.ones(1, np.int32), np.ones(1, np.int32)
     )
-    poses = [optical((-2, 0, 0.5), 0.0)]
+    poses = [camera_at(-2, 0, 0.5, 0.0)]
     assert np.linalg.norm(cloud.points[0] - poses[0].translation) > 3.4
     assert find_visible_points(scene, cloud, poses, CAMERA, 2.95).all()
     assert not find_visible_points(scene, cloud, poses, CAMERA, 2.85).any()
@@ -113,7 +104,7 @@ def test_depth_limit_is_along_the_optical_axis(scene):
 
 def test_a_bound_on_the_footprint_drops_what_a_pixel_cannot_resolve(scene):
     cloud = sample_surface(scene, 50.0, 0)
-    pose = optical((-2, 0, 0.75), 0.0)
+    pose = camera_at(-2, 0, 0.75, 0.0)
     all_seen = find_visible_points(scene, cloud, [pose], CAMERA, 10.0)
     bound = 0.1
     resolved = find_visible_points(scene, cloud, [pose], CAMERA, 10.0, max_footprint_m=bound)

@@ -44,16 +44,10 @@ def condition(**lighting):
     return parse_condition('test', {'lighting': lighting}, 'test')
 
 
-def test_baseline_is_the_scenes_own_light():
+def test_baseline_and_velocity_are_the_scenes_own_light_and_nominal_is_unlit():
     scene = two_rooms()
-    assert lit(load_condition('baseline')) == Lighting(scene.lights, scene.ambient)
-
-
-def test_velocity_has_the_light_of_baseline():
-    assert lit(load_condition('velocity')) == lit(load_condition('baseline'))
-
-
-def test_nominal_is_unlit():
+    for name in ('baseline', 'velocity'):
+        assert lit(load_condition(name)) == Lighting(scene.lights, scene.ambient)
     assert lit(load_condition('nominal')) == Lighting.unlit()
 
 

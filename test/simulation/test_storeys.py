@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from support.world.geodesics import exact_distances_m
 from support.world.runs import small_config
-from support.world.scenes import LABELS, RAMP_RUN_M, STOREY_M, box_object, ramp_house, room_scene
+from support.world.scenes import (
+    RAMP_RUN_M,
+    STOREY_M,
+    ramp_house,
+    room_scene,
+    stair_house,
+)
 
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.runs.config import parse_config
@@ -142,20 +148,8 @@ def test_a_terrace_is_a_storey_if_a_ramp_leads_there(house, ramp, storeys):
     assert len(grid_of(without(house, *roofed)).storeys_m) == storeys
 
 
-def stair_house(count):
-    """Return the house with stairs of so many steps, 0.28 m deep, instead of the ramp."""
-    rise_m, end = STOREY_M / count, 1 + 0.28 * count
-    steps = []
-    for i in range(count):
-        x, high = 1 + 0.28 * i, rise_m * (i + 1)
-        steps.append(box_object(20 + i, 'floor', (x, 4.7, 0), (x + 0.28, 5.8, high)))
-    landing = box_object(8, 'floor', (end, 4.7, STOREY_M - 0.1), (10, 6, STOREY_M))
-    rest = without(ramp_house(), 'ramp', 'floor_3').objects
-    return Scene('test', 'stairs', LABELS, (*rest, landing, *steps))
-
-
 def test_stairs_are_climbed_step_by_step_if_their_steps_are_low_enough():
-    found = grid_of(stair_house(16))
+    found = grid_of(stair_house(16, 0.28))
     goals = [(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M)]
     seen = eyes(robot_path.plan_path(found, goals=1, seed=0, goal_points=goals))
     treads = np.rint((seen[:, 2] - EYE_M) / (STOREY_M / 16))
@@ -167,12 +161,12 @@ def test_stairs_are_climbed_step_by_step_if_their_steps_are_low_enough():
     under = np.ceil((seen[on_stairs, 0] - 1) / 0.28)
     assert on_stairs.sum() > 40
     assert (under == treads[on_stairs]).mean() > 0.9
-    steep = grid_of(stair_house(11))
+    steep = grid_of(stair_house(11, 0.28))
     assert set(steep.draw_points(20, np.random.default_rng(0))[:, 2]) == {steep.floor_height_m}
 
 
 def test_stairs_have_no_holes_where_a_cell_has_only_points_of_risers():
-    found = grid_of(stair_house(16), radius_m=0.3)
+    found = grid_of(stair_house(16, 0.28), radius_m=0.3)
     along_m = np.arange(1.1, 5.3, 0.05)
     treads_m = np.ceil((along_m - 1) / 0.28) * STOREY_M / 16
     assert all(found.is_free((x, 5.25, z)) for x, z in zip(along_m, treads_m, strict=True))

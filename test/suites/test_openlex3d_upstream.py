@@ -5,17 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.upstream_tiles import (
-    ALIGNMENTS,
-    PROMPTS,
-    QUERIES,
-    RESULTS,
-    TIERS,
-    TOP_N,
-    encode,
-    map_with_errors,
-    true_surface,
-)
+from support import upstream_tiles
 
 from osmabench_ros.suites.openlex3d import OpenLex3DSuite
 from osmabench_ros.suites.suite import SuiteContext
@@ -34,20 +24,26 @@ def metric_name(theirs):
     return OURS.get(theirs, theirs.replace('ranking ', 'set_ranking_'))
 
 
-@pytest.mark.parametrize('alignment', ALIGNMENTS)
+@pytest.mark.parametrize('alignment', upstream_tiles.ALIGNMENTS)
 def test_compat_equals_the_published_code(alignment, ground_truth):
-    truth = true_surface()
+    truth = upstream_tiles.true_surface()
     context = SuiteContext(
         'tiles',
-        map_with_errors(),
+        upstream_tiles.map_with_errors(),
         replace(ground_truth, surface=truth, unseen=truth.select(np.zeros(len(truth), bool))),
         device='cpu',
-        text_encoder=encode,
+        text_encoder=upstream_tiles.encode,
     )
-    files = {'tiers': TIERS, 'prompts': PROMPTS, 'queries': QUERIES}
-    suite = OpenLex3DSuite(options={**files, 'mask_alignment': alignment, 'top_n': TOP_N})
+    files = {
+        'tiers': upstream_tiles.TIERS,
+        'prompts': upstream_tiles.PROMPTS,
+        'queries': upstream_tiles.QUERIES,
+    }
+    suite = OpenLex3DSuite(
+        options={**files, 'mask_alignment': alignment, 'top_n': upstream_tiles.TOP_N}
+    )
     ours = {r.metric: r.value for r in suite.evaluate(context) if r.mode == 'compat'}
-    theirs = json.loads(RESULTS.read_text())[alignment]
+    theirs = json.loads(upstream_tiles.RESULTS.read_text())[alignment]
     assert len(theirs) == 24
     # A metric without any object is NaN there (null in the file) and not applicable here.
     assert [name for name, value in theirs.items() if value is None] == [

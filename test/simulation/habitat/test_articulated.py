@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import trimesh
+from PIL import Image
 from support.world.scenes import camera_at, room_scene
 
 from osmabench_ros.geometry.frame import Intrinsics
@@ -54,25 +55,9 @@ URDF = f"""
 """
 
 
-def write_part(path, size, color, plain=False):
+def write_part(path, size, **look):
     mesh = trimesh.creation.box(size)
-    if plain:
-        material = trimesh.visual.material.PBRMaterial(
-            baseColorFactor=[*color, 255], metallicFactor=0.0, roughnessFactor=1.0
-        )
-        mesh.visual = trimesh.visual.TextureVisuals(
-            np.zeros((len(mesh.vertices), 2)), material=material
-        )
-        mesh.export(path)
-        return
-    texture = np.broadcast_to(np.array(color, np.uint8), (8, 8, 3))
-    from PIL import Image
-
-    material = trimesh.visual.material.PBRMaterial(
-        baseColorTexture=Image.fromarray(np.ascontiguousarray(texture)),
-        metallicFactor=0.0,
-        roughnessFactor=1.0,
-    )
+    material = trimesh.visual.material.PBRMaterial(**look, metallicFactor=0.0, roughnessFactor=1.0)
     mesh.visual = trimesh.visual.TextureVisuals(np.full((len(mesh.vertices), 2), 0.5), material)
     mesh.export(path)
 
@@ -82,9 +67,10 @@ def write_room_with_cabinet(folder, **entry):
     urdf = folder / 'urdf' / 'cabinet'
     urdf.mkdir(parents=True)
     (urdf / 'cabinet.urdf').write_text(URDF)
-    write_part(urdf / 'body.glb', (0.6, 0.9, 0.4), (200, 30, 30))
-    write_part(urdf / 'door.glb', (0.5, 0.7, 0.03), (30, 30, 200))
-    write_part(urdf / 'knob.glb', (0.3, 0.1, 0.1), (40, 120, 20), plain=True)
+    red, blue = (Image.new('RGB', (8, 8), color) for color in ((200, 30, 30), (30, 30, 200)))
+    write_part(urdf / 'body.glb', (0.6, 0.9, 0.4), baseColorTexture=red)
+    write_part(urdf / 'door.glb', (0.5, 0.7, 0.03), baseColorTexture=blue)
+    write_part(urdf / 'knob.glb', (0.3, 0.1, 0.1), baseColorFactor=[40, 120, 20, 255])
     data = json.loads(config.read_text())
     data['articulated_objects'] = {'paths': {'.urdf': ['urdf/*/*.urdf']}}
     config.write_text(json.dumps(data))

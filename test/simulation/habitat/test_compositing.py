@@ -16,14 +16,10 @@ def encoded(linear):
     return 255 * np.where(c <= 0.0031308, 12.92 * c, curve)
 
 
-def test_textures_alone_are_untouched():
-    image = combine_images(LEVELS, None, unlit_factor=1.0)
-    np.testing.assert_array_equal(image, LEVELS)
-
-
-def test_every_level_survives_decoding_and_encoding():
-    image = combine_images(LEVELS, np.zeros_like(LEVELS), unlit_factor=1.0)
-    np.testing.assert_array_equal(image, LEVELS)
+def test_textures_alone_are_untouched_and_no_light_is_black():
+    for lit in (None, np.zeros_like(LEVELS)):
+        np.testing.assert_array_equal(combine_images(LEVELS, lit, unlit_factor=1.0), LEVELS)
+    assert combine_images(LEVELS, None, unlit_factor=0.0).max() == 0
 
 
 def test_light_is_added_in_linear_colours():
@@ -39,10 +35,6 @@ def test_exposure_scales_a_picture_that_is_encoded_as_srgb():
     assert np.abs(image - encoded(0.25 * decoded(LEVELS))).max() < 0.8
     same = combine_images(None, LEVELS, unlit_factor=0.0, lit_is_srgb=True)
     np.testing.assert_array_equal(same, LEVELS)
-
-
-def test_no_light_at_all_is_black():
-    assert combine_images(LEVELS, None, unlit_factor=0.0).max() == 0
 
 
 def test_spots_are_added_by_their_share():

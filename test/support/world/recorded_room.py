@@ -6,21 +6,10 @@ import numpy as np
 
 from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.maps.semantic_map import transform_map
-from support.world.bags import (
-    S,
-    header,
-    make,
-    map_messages,
-    odometry,
-    point_cloud,
-    pose_stamped,
-    tf,
-    transform,
-    write_messages,
-)
+from support.world import bags
 from support.world.maps import LABELS, labelled_map
 
-START_NS = 1_700_000_000 * S
+START_NS = 1_700_000_000 * bags.S
 WORLD_TO_MAP = Pose.from_yaw(0.4, (2.0, -1.0, 0.1))
 """The map's frame in the world."""
 
@@ -35,7 +24,7 @@ def true_poses(count=40):
     times = np.arange(count) / 10
     return [
         (
-            START_NS + round(t * S),
+            START_NS + round(t * bags.S),
             Pose.from_yaw(0.3 * t, (np.cos(t), np.sin(t), 0.2 * np.sin(2 * t))),
         )
         for t in times
@@ -47,11 +36,11 @@ Message = tuple[str, int, Any]
 
 def labels():
     classes = [
-        make('osmabench_ros/LabelClass', id=item.id, name=item.name, structure=item.structure)
+        bags.make('osmabench_ros/LabelClass', id=item.id, name=item.name, structure=item.structure)
         for item in LABELS.classes
     ]
-    message = make(
-        'osmabench_ros/LabelInfo', header=header(START_NS), name='room', classes=classes
+    message = bags.make(
+        'osmabench_ros/LabelInfo', header=bags.header(START_NS), name='room', classes=classes
     )
     return '/label_info', START_NS, message
 
@@ -60,37 +49,41 @@ def poses():
     """Yield true poses, and the stack's own in frame "map" with half a centimetre of noise."""
     rng = np.random.default_rng(5)
     for stamp_ns, pose in true_poses():
-        yield '/ground_truth/odometry', stamp_ns, odometry(pose, stamp_ns, 'world', 'base_link')
+        yield (
+            '/ground_truth/odometry',
+            stamp_ns,
+            bags.odometry(pose, stamp_ns, 'world', 'base_link'),
+        )
         own = WORLD_TO_MAP.inverse() @ pose
         noisy = Pose(own.rotation, own.translation + rng.normal(0, 0.005, 3))
-        yield '/slam/odom', stamp_ns, odometry(noisy, stamp_ns, 'map', 'base_link')
-        yield '/slam/pose', stamp_ns, pose_stamped(noisy, stamp_ns, 'map')
+        yield '/slam/odom', stamp_ns, bags.odometry(noisy, stamp_ns, 'map', 'base_link')
+        yield '/slam/pose', stamp_ns, bags.pose_stamped(noisy, stamp_ns, 'map')
 
 
-def cloud(made, *, stamp_ns=START_NS + 3 * S):
+def cloud(made, *, stamp_ns=START_NS + 3 * bags.S):
     assert made.dense is not None
-    message = point_cloud(made.dense, stamp_ns, made.header.frame_id)
-    return '/mapper/cloud', stamp_ns + S // 2, message
+    message = bags.point_cloud(made.dense, stamp_ns, made.header.frame_id)
+    return '/mapper/cloud', stamp_ns + bags.S // 2, message
 
 
 def images():
     """Yield images of one pixel at 10 Hz, each 20 ms late."""
     for stamp_ns, _ in true_poses():
-        image = make(
+        image = bags.make(
             'sensor_msgs/Image',
-            header=header(stamp_ns, 'camera'),
+            header=bags.header(stamp_ns, 'camera'),
             height=1, width=1, encoding='rgb8', step=3, data=np.zeros(3, np.uint8),
         )  # fmt: skip
-        yield '/camera/color/image_raw', stamp_ns + S // 50, image
+        yield '/camera/color/image_raw', stamp_ns + bags.S // 50, image
 
 
 def frames():
     """Return TF: the frame of the map in the world."""
-    return '/tf_static', START_NS, tf(transform('world', 'map', WORLD_TO_MAP))
+    return '/tf_static', START_NS, bags.tf(bags.transform('world', 'map', WORLD_TO_MAP))
 
 
-def own_map(made, log_ns=START_NS + 3 * S):
-    announcement, chunks = map_messages(made)
+def own_map(made, log_ns=START_NS + 3 * bags.S):
+    announcement, chunks = bags.map_messages(made)
     yield '/semantic_map', log_ns, announcement
     for chunk in chunks:
         yield '/semantic_map_chunk', log_ns, chunk
@@ -98,4 +91,4 @@ def own_map(made, log_ns=START_NS + 3 * S):
 
 def write_room(folder, *messages):
     """Write a bag, in the order of log times."""
-    return write_messages(folder, sorted(messages, key=lambda item: item[1]))
+    return bags.write_messages(folder, sorted(messages, key=lambda item: item[1]))

@@ -118,8 +118,6 @@ def camera_at(x, y, z, yaw_rad=0.0):
 STOREY_M, RAMP_RUN_M = 2.8, 8.0
 """Height and length in plan of the ramp of `ramp_house`, which begins at x = 1."""
 
-STEPS = 16
-
 
 def ramp_house():
     """Return two floors of 10 m x 6 m, z = 0 and STOREY_M, and a ramp where y > 4.7.
@@ -148,17 +146,18 @@ def ramp_house():
     return Scene('test', 'ramp_house', LABELS, objects, lights=())
 
 
-def stair_house():
-    """Return `ramp_house` with sixteen steps in place of its ramp."""
-    house, rise_m, run_m = ramp_house(), STOREY_M / STEPS, RAMP_RUN_M / STEPS
+def stair_house(count=16, run_m=RAMP_RUN_M / 16):
+    """Return `ramp_house` with so many steps in place of its ramp."""
+    house, rise_m, end = ramp_house(), STOREY_M / count, 1 + count * run_m
     steps = [
         box_object(
             10 + i, 'floor', (1 + i * run_m, 4.7, 0), (1 + (i + 1) * run_m, 6, (i + 1) * rise_m)
         )
-        for i in range(STEPS)
+        for i in range(count)
     ]
-    rest = [item for item in house.objects if item.name != 'ramp']
-    return replace(house, name='stair_house', objects=(*rest, *steps))
+    landing = box_object(3, 'floor', (end, 4.7, STOREY_M - 0.1), (10, 6, STOREY_M))
+    rest = [item for item in house.objects if item.name not in ('ramp', 'floor_3')]
+    return replace(house, name='stair_house', objects=(*rest, landing, *steps))
 
 
 def colored_box(number, label, color, low, high):
@@ -236,3 +235,17 @@ def door_scene():
             thing(6, 'box', (0.3, 0.3, 0), (0.5, 0.9, 0.5)),
         ),
     )
+
+
+def cast_rays(scene, camera, pose):
+    """Return depth along the optical axis and instance ids by ray casting with Embree."""
+    o3d = pytest.importorskip('open3d')
+    caster = o3d.t.geometry.RaycastingScene()
+    for item in scene.objects:
+        faces = o3d.core.Tensor(item.world_faces.astype(np.uint32))
+        caster.add_triangles(o3d.core.Tensor(item.world_vertices), faces)
+    directions = camera.rays() @ pose.rotation.T
+    rays = np.concatenate([np.broadcast_to(pose.translation, directions.shape), directions], -1)
+    hits = caster.cast_rays(o3d.core.Tensor(rays.astype(np.float32)))
+    ids = np.array([*(item.instance_id for item in scene.objects), 0])
+    return hits['t_hit'].numpy(), ids[np.minimum(hits['geometry_ids'].numpy(), len(ids) - 1)]
