@@ -1,11 +1,11 @@
 """The pages of docs/ build into a site, and are right about keys and commands."""
 
-import importlib.util
 import re
 from functools import cache
 from pathlib import Path
 
 import pytest
+from support.benchmark_scripts import load_script
 from support.commands import commands
 from support.programs import run_program, run_python
 
@@ -15,14 +15,7 @@ PAGES = [REPOSITORY / 'README.md', *sorted((REPOSITORY / 'docs').glob('*.md'))]
 
 @cache
 def made_pages():
-    specification = importlib.util.spec_from_file_location(
-        'reference', REPOSITORY / 'docs' / 'reference.py'
-    )
-    assert specification is not None
-    assert specification.loader is not None
-    reference = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(reference)
-    return dict(reference.pages())
+    return dict(load_script(REPOSITORY / 'docs' / 'reference.py').pages())
 
 
 @pytest.mark.full

@@ -10,6 +10,14 @@ import pytest
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError, errors_as, needing
 
+WARN = """
+import sys, warnings
+from osmabench_ros.base.log import show_warnings_as_lines
+from osmabench_ros.errors import OsmabenchWarning
+show_warnings_as_lines()
+warnings.warn(sys.argv[1], OsmabenchWarning)
+"""
+
 
 def test_a_message_cannot_steer_the_terminal_or_fill_it():
     assert str(ConfigError('key "a\x1b[2J\0\ud800ü"\nline')) == (
@@ -23,14 +31,8 @@ def test_a_message_cannot_steer_the_terminal_or_fill_it():
 
 
 def test_a_warning_cannot_steer_the_terminal():
-    code = (
-        'import warnings\n'
-        'from osmabench_ros.base.log import show_warnings_as_lines\n'
-        'from osmabench_ros.errors import OsmabenchWarning\n'
-        'show_warnings_as_lines()\n'
-        'warnings.warn("file \\x1b[2J.png", OsmabenchWarning)\n'
-    )
-    process = subprocess.run([sys.executable, '-c', code], capture_output=True, check=True)
+    command = [sys.executable, '-c', WARN, 'file \x1b[2J.png']
+    process = subprocess.run(command, capture_output=True, check=True)
     assert process.stderr == b'warning: file \\x1b[2J.png\n'
 
 
@@ -56,16 +58,10 @@ def test_an_import_that_fails_says_what_for_and_what_to_do():
 
 def test_a_terminal_gets_warnings_broken_between_words():
     words = [f'word_{number:02d}' for number in range(30)]
-    code = (
-        'import warnings\n'
-        'from osmabench_ros.base.log import show_warnings_as_lines\n'
-        'from osmabench_ros.errors import OsmabenchWarning\n'
-        'show_warnings_as_lines()\n'
-        f'warnings.warn("{" ".join(words)}", OsmabenchWarning)\n'
-    )
     read, write = pty.openpty()
     environment = {**os.environ, 'COLUMNS': '50'}
-    subprocess.run([sys.executable, '-c', code], stderr=write, env=environment, check=True)
+    command = [sys.executable, '-c', WARN, ' '.join(words)]
+    subprocess.run(command, stderr=write, env=environment, check=True)
     os.close(write)
     lines = os.read(read, 4096).decode().splitlines()
     assert ' '.join(lines).split() == ['warning:', *words]

@@ -1,12 +1,12 @@
 """The nodes of examples/: their maps of a drive through a room of boxes, frame by frame."""
 
-import importlib.util
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
+from support.benchmark_scripts import load_script
 from support.world import box_room
 from support.world.frames import map_frames
 
@@ -18,13 +18,6 @@ pytest.importorskip('rclpy')
 
 EXAMPLES = Path(__file__).resolve().parents[1] / 'examples'
 CAMERA = Intrinsics.from_hfov(160, 120, np.radians(80))
-
-
-def example(name):
-    spec = importlib.util.spec_from_file_location(f'example_{name}', EXAMPLES / f'{name}.py')
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope='module')
@@ -42,7 +35,7 @@ def frames():
 
 def test_octomap_fills_the_cells_of_what_is_seen_and_no_others(frames):
     pytest.importorskip('pyoctomap', reason='pyoctomap is not installed')
-    module = example('octomap_mapper')
+    module = load_script(EXAMPLES / 'octomap_mapper.py')
     frames = frames[::4]
     found = map_frames(module.OctoMapMapper(), frames)
     seen = np.concatenate([frame.world_points() for frame in frames])
@@ -58,7 +51,7 @@ def test_octomap_fills_the_cells_of_what_is_seen_and_no_others(frames):
 def test_kiss_icp_finds_the_way_from_the_first_pose_alone(frames):
     pytest.importorskip('kiss_icp', reason='kiss-icp is not installed')
     unknown = [frames[0], *(replace(item, camera_pose=Pose.identity()) for item in frames[1:])]
-    found = map_frames(example('kiss_icp_odometry').KissIcpMapper(), unknown)
+    found = map_frames(load_script(EXAMPLES / 'kiss_icp_odometry.py').KissIcpMapper(), unknown)
     true = np.array([frame.camera_pose.translation for frame in frames])
     assert np.linalg.norm(true[-1] - true[0]) > 0.4
     assert np.linalg.norm(found.trajectory.positions - true, axis=1).max() < 0.12

@@ -1,20 +1,16 @@
 """The pictures of docs/ show today's page."""
 
-import importlib.util
 import json
 from pathlib import Path
 
 from PIL import Image
+from support.benchmark_scripts import load_script
 
 DOCS = Path(__file__).parents[1] / 'docs'
 
 
 def test_the_pictures_are_of_todays_page():
-    specification = importlib.util.spec_from_file_location('pictures', DOCS / 'pictures.py')
-    assert specification is not None
-    assert specification.loader is not None
-    pictures = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(pictures)
+    pictures = load_script(DOCS / 'pictures.py')
     noted = json.loads(pictures.NOTE.read_text('utf-8'))
     assert noted['sha256_of_what_they_show'] == pictures.shown_digest(), 'make pictures'
     film = DOCS / 'run.webp'

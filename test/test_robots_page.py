@@ -14,6 +14,7 @@ import pytest
 import yaml
 from support import SUPPORT, TESTS
 from support.ros_processes import listening, process
+from support.waiting import read_until
 from support.world.bags import odometry
 from support.world.maps import cloud as true_cloud
 from support.world.maps import labelled_map, write_scan
@@ -113,23 +114,12 @@ def test_every_command_of_the_page_is_run_here_or_says_when_it_last_ran():
         assert len([start for start in TAKEN if command.startswith(start)]) == 1, command
 
 
-def wait_for(running, words):
-    """Read on until a line has some text in it."""
-    assert running.stdout is not None
-    lines = []
-    for line in running.stdout:
-        lines.append(line)
-        if words in line:
-            return
-    raise AssertionError(f'"{words}" was never printed:\n{"".join(lines)}')
-
-
 def test_a_running_camera_is_examined_and_recorded(tmp_path, ros_domain):
     from osmabench_ros.sequences.bags.bag import open_bag
 
     camera = TESTS.parent / 'benchmarks' / 'faulty_stacks.py'
     with process(ros_domain, str(camera), f'none={ros_domain}') as running:
-        wait_for(running, 'none')
+        read_until(running, 'none')
         reported = EXPORT.run(tmp_path, ros_domain, f'&& {DOCTOR.text(ros_domain)} --json')
         RECORD.run(tmp_path, ros_domain, '--duration 8')
         running.terminate()
@@ -205,9 +195,9 @@ def test_a_stack_is_recorded_controlled_and_scored(kitchen, ros_domain):
         # After the reset it has begun again.
         frames.wait('/clock', 12)
         with GOAL.started(kitchen, ros_domain) as goal:
-            wait_for(goal, 'no map was recorded yet')
+            read_until(goal, 'no map was recorded yet')
         with ECHO.started(kitchen, ros_domain, '--no-daemon') as echo:
-            wait_for(echo, 'level')
+            read_until(echo, 'level')
         assert 'error_code=0' in FINISH.run(kitchen, ros_domain)
         output, _ = measuring.communicate(timeout=200)
         assert measuring.returncode == 0, output

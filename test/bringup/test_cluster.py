@@ -9,10 +9,10 @@ from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
-from support.fault_runs import COMMAND, failure, half_written, read_until, start, success
+from support.fault_runs import COMMAND, failure, half_written, start, success
 from support.libraries import needs
 from support.ray_nodes import ray_cluster
-from support.waiting import wait_until
+from support.waiting import read_until, wait_until
 from support.world.runs import foreign, repeatable, small_config
 
 from osmabench_ros.base.files import claim_folder

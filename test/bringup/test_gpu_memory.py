@@ -48,11 +48,6 @@ def test_memory_of_the_processes_is_added_over_gpus(held):
     assert gpu_memory_bytes([7, 8]) == 125 * MIB
 
 
-def test_what_holds_no_memory_of_a_gpu_is_unknown_and_not_zero(held):
-    held[0].append(on_gpu(99, MIB))
-    assert gpu_memory_bytes([7]) is None
-
-
 def test_the_driver_is_not_asked_too_often(held, tmp_path, monkeypatch):
     monkeypatch.setattr(ManagedProcess, 'sample_every_s', 60.0)
     with sleeper(tmp_path) as process:
@@ -62,18 +57,21 @@ def test_the_driver_is_not_asked_too_often(held, tmp_path, monkeypatch):
     assert process.peak_gpu_memory_bytes == 3 * MIB
 
 
-def test_without_a_driver_nothing_is_known(held, monkeypatch):
+def test_memory_is_unknown_and_not_zero_without_a_process_a_driver_or_its_package(
+    held, monkeypatch
+):
+    held[0].append(on_gpu(99, MIB))
+    assert gpu_memory_bytes([7]) is None
+    held[0].append(on_gpu(7, MIB))
+
     def fail():
         raise NVMLError('Driver Not Loaded')
 
     monkeypatch.setattr(sys.modules['pynvml'], 'nvmlInit', fail)
-    held[0].append(on_gpu(7, MIB))
-    assert gpu_memory_bytes([7]) is None
-
-
-def test_without_the_package_nothing_is_known(monkeypatch):
-    monkeypatch.setitem(sys.modules, 'pynvml', None)
-    assert gpu_memory_bytes([7]) is None
+    for module in (sys.modules['pynvml'], None):
+        _driver.cache_clear()
+        monkeypatch.setitem(sys.modules, 'pynvml', module)
+        assert gpu_memory_bytes([7]) is None
 
 
 @contextmanager

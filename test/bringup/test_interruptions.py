@@ -11,12 +11,11 @@ from support.fault_runs import (
     half_written,
     mapper_says,
     orphans,
-    read_until,
     run_directory,
     start,
     success,
 )
-from support.waiting import wait_until
+from support.waiting import read_until, wait_until
 from support.world.runs import FOREIGN_MAPPER, foreign, repeatable, small_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]

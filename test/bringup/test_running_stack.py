@@ -2,8 +2,6 @@
 
 import json
 import struct
-import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -12,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.ros_processes import context_in, node_arguments, process
 from typer.testing import CliRunner
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 pytest.importorskip('rclpy')
 
-import rclpy
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PoseStamped
 from osmabench_ros.msg import LabelInfo, SemanticMap
@@ -36,7 +34,6 @@ from osmabench_ros.bringup.running_stack.examination import (
     names_of_robot,
 )
 from osmabench_ros.bringup.running_stack.stack_observation import message_class
-from osmabench_ros.bringup.spec.isolation import make_isolated_environment
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Intrinsics
@@ -83,16 +80,6 @@ class Robot(Node):
             pose = PoseStamped()
             pose.header.stamp, pose.header.frame_id = stamp, 'world'
             self.pose.publish(pose)
-
-
-@contextmanager
-def context_in(domain):
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=domain, args=[])
-    try:
-        yield context
-    finally:
-        context.try_shutdown()
 
 
 @contextmanager
@@ -193,21 +180,13 @@ def test_silence_is_not_ok_and_who_comes_later_is_heard_whatever_its_qos(ros_dom
 @pytest.mark.full
 def test_the_bridge_itself_keeps_the_contract(ros_domain, tmp_path):
     values = {
-        'autostart': 'true', 'image_width': '160', 'image_height': '120', 'goals': '3',
-        'frame_rate_hz': '10.0', 'pacing': 'realtime', 'speed_factor': '0.5', 'seed': '3',
+        'image_width': 160, 'image_height': 120, 'goals': 3, 'seed': 3, 'frame_rate_hz': 10.0,
+        'pacing': 'realtime', 'speed_factor': 0.5,
     }  # fmt: skip
-    options = [text for name, value in values.items() for text in ('-p', f'{name}:={value}')]
-    module = 'osmabench_ros.nodes.simulator_bridge_node'
-    command = [sys.executable, '-m', module, '--ros-args', *options]
-    environment = dict(make_isolated_environment(ros_domain))
-    bridge = subprocess.Popen(command, env=environment, stderr=(tmp_path / 'log').open('w'))
-    try:
-        log = tmp_path / 'log'
+    log, arguments = tmp_path / 'log', node_arguments('simulator_bridge_node', values)
+    with process(ros_domain, *arguments, stderr=log.open('w')):
         wait_until(lambda: 'frames from' in log.read_text(), state=log.read_text)
         findings = examine_stack(StackNames(), seconds=5.0, domain=ros_domain)
-    finally:
-        bridge.terminate()
-        bridge.wait(timeout=180)
     bad = [item for item in findings if item.level in (Severity.FAILED, Severity.WARN)]
     # A busy machine may be slower than declared; nothing else may be said.
     assert [item for item in bad if 'Hz' not in item.detail] == []

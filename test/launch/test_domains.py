@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from support.ros2_launch import finished, interrupted, ros2_launch, wait_for
+from support.ros2_launch import finished, interrupted, ros2_launch
+from support.waiting import read_until
 
 pytest.importorskip(
     'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
@@ -21,7 +22,7 @@ def first(tmp_path, ros_domain):
         'bridge.launch.py', 'pacing:=realtime', 'goals:=2', *SMALL[1:],
         domain=ros_domain, logs=tmp_path / 'first',
     )  # fmt: skip
-    wait_for(process, 'frames from')
+    read_until(process, 'frames from')
     yield process
     assert process.poll() is None, 'the second launch has ended the first'
     said = interrupted(process)

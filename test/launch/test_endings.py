@@ -7,8 +7,8 @@ import time
 import psutil
 import pytest
 import yaml
-from support.ros2_launch import finished, ros2_launch, wait_for
-from support.waiting import wait_until
+from support.ros2_launch import finished, ros2_launch
+from support.waiting import read_until, wait_until
 
 pytest.importorskip(
     'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
@@ -40,7 +40,7 @@ def test_ctrl_c_while_the_scene_is_prepared_starts_no_node(tmp_path, ros_domain)
     process = ros2_launch(
         'full_run.launch.py', f'out:={tmp_path}', *SMALL, domain=ros_domain, logs=tmp_path
     )
-    wait_for(process, 'casting rays')
+    read_until(process, 'casting rays')
 
     # Again and again, so that one comes while Python ends.
     def interrupt():
@@ -59,7 +59,7 @@ def test_ctrl_c_ends_all_nodes_quietly_and_the_launch_with_an_error(tmp_path, ro
     process = ros2_launch(
         'full_run.launch.py', f'out:={tmp_path}', *SMALL, domain=ros_domain, logs=tmp_path
     )
-    wait_for(process, stage)
+    read_until(process, stage)
     nodes = family(process)
     assert len(nodes) >= 4
     text = press_ctrl_c(process)
@@ -77,7 +77,7 @@ def test_no_node_outlives_a_launch_that_is_killed(tmp_path, ros_domain, number):
     process = ros2_launch(
         'full_run.launch.py', f'out:={tmp_path}', *SMALL, domain=ros_domain, logs=tmp_path
     )
-    wait_for(process, 'frames from')
+    read_until(process, 'frames from')
     nodes = family(process)
     assert len(nodes) >= 4
     process.send_signal(number)

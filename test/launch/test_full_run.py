@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 from support import SUPPORT
-from support.ros2_launch import finished, ros2_launch, wait_for
+from support.ros2_launch import finished, ros2_launch
+from support.waiting import read_until
 
 pytest.importorskip(
     'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
@@ -106,6 +107,6 @@ def test_what_does_not_exist_is_refused_with_the_choices(argument, near, tmp_pat
 
 def wait_for_node(program, process):
     """Return the pid of a node once the bridge is ready to publish."""
-    lines = wait_for(process, 'frames from')
+    lines = read_until(process, 'frames from')
     [line] = [line for line in lines if f'[{program}-' in line and 'started with pid' in line]
     return int(line.rsplit('[', 1)[1].split(']')[0])

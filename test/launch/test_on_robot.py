@@ -4,8 +4,9 @@ import json
 
 import pytest
 from support import SUPPORT
-from support.ros2_launch import finished, interrupted, ros2_launch, wait_for
+from support.ros2_launch import finished, interrupted, ros2_launch
 from support.ros_processes import process
+from support.waiting import read_until
 
 pytest.importorskip(
     'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
@@ -49,7 +50,7 @@ def robot_run(tmp_path_factory, ground_truth):
             'map_topic:=/stack/cloud_map', 'mapper:=cloud', 'config:=single_run',
             domain=domain, logs=folder,
         )  # fmt: skip
-        wait_for(measuring, 'process started')
+        read_until(measuring, 'process started')
         with process(domain, str(SUPPORT / 'cloud_stack.py'), stdout=None, stderr=None):
             simulating = ros2_launch(
                 'bridge.launch.py', *SMALL, 'speed_factor:=2.0',
@@ -80,7 +81,7 @@ def test_a_bag_is_replayed_and_recorded_again(robot_run, tmp_path, ros_domain):
     recording = ros2_launch(
         'record.launch.py', f'out:={tmp_path / "again"}', domain=ros_domain, logs=tmp_path
     )
-    wait_for(recording, 'recording to')
+    read_until(recording, 'recording to')
     playing = ros2_launch(
         'replay.launch.py', f'bag:={out / "bag"}', 'rate:=4.0', 'paused:=false',
         'topics:=/camera/depth/image_rect,/run_info', domain=ros_domain, logs=tmp_path,
@@ -122,7 +123,7 @@ def test_a_sequence_is_played_through_the_topics(robot_run, tmp_path, ros_domain
         'bridge.launch.py', f'sequence:={tmp_path / "sequence"}', 'speed_factor:=10.0',
         domain=ros_domain, logs=tmp_path,
     )  # fmt: skip
-    wait_for(playing, 'published 3 frames')
+    read_until(playing, 'published 3 frames')
     said = interrupted(playing)
     assert playing.returncode == 0, said
 

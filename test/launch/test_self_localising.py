@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 import yaml
 from support import SUPPORT
-from support.ros2_launch import finished, interrupted, ros2_launch, wait_for
+from support.ros2_launch import finished, interrupted, ros2_launch
+from support.waiting import read_until
 
 for needed in ('launch_ros', 'tf2_ros'):
     pytest.importorskip(needed, reason=f'{needed} is not installed; source a ROS 2 installation')
@@ -22,8 +22,6 @@ MAP_TOPIC = '/slam/cloud_map'
 EDGES = ['map->odom', 'odom->base_link']
 IMAGE = ('image_width:=96', 'image_height:=64', 'frame_rate_hz:=2.0', 'speed_factor:=2.0')
 SUITES = ('osma_segmentation', 'map_geometry')
-
-Figures = Mapping[tuple[str, ...], float | None]
 
 
 def figures(report):
@@ -99,7 +97,7 @@ def robot(tmp_path_factory, shared, stack_file):
             f'ground_truth:={shared / "ground_truth"}', 'mapper:=slam',
             domain=domain, logs=folder,
         )  # fmt: skip
-        wait_for(measuring, 'recording to')
+        read_until(measuring, 'recording to')
         mapping = subprocess.Popen(
             [sys.executable, str(STACK)], env={**os.environ, 'ROS_DOMAIN_ID': str(domain)}
         )
@@ -180,11 +178,11 @@ def test_on_robot_says_while_the_robot_drives_that_its_map_is_nowhere(tmp_path, 
         'on_robot.launch.py', f'out:={tmp_path / "out"}', 'map_topic:=/cloud', 'record:=false',
         domain=ros_domain, logs=tmp_path,
     )  # fmt: skip
-    wait_for(measuring, 'process started')
+    read_until(measuring, 'process started')
     mapping = subprocess.Popen(
         [sys.executable, '-c', LOST], env={**os.environ, 'ROS_DOMAIN_ID': str(ros_domain)}
     )
-    lines = wait_for(measuring, 'without it the map is not scored')
+    lines = read_until(measuring, 'without it the map is not scored')
     assert 'topic "/cloud" is in frame "map", and TF does not say where that is' in lines[-1]
     interrupted(measuring)
     mapping.terminate()

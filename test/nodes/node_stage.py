@@ -62,13 +62,7 @@ class Stage(Spinner):
 
 
 @contextmanager
-def on_stage(
-    factory,
-    folder,
-    domain,
-    plan=None,
-    **parameters,
-):
+def on_stage(factory, folder, domain, plan=None, **parameters):
     """Bring a node up with parameters, and settings that only a plan has."""
     if plan:
         parameters['plan_file'] = str(folder / 'plan.json')
@@ -85,13 +79,7 @@ def on_stage(
 
 
 @contextmanager
-def openings(
-    factory,
-    folder,
-    domain,
-    user,
-    **defaults,
-):
+def openings(factory, folder, domain, user, **defaults):
     """Yield a function that brings up a node, with more parameters, and returns its user."""
     with ExitStack() as stack:
 

@@ -1,12 +1,12 @@
 """Every node goes twice through its lifecycle in one process, over DDS."""
 
-import subprocess
-import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from nodes.node_stage import DOWN, UP
+from support.ros_processes import node_arguments, process
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 pytest.importorskip('rclpy')
@@ -19,21 +19,9 @@ from support.waiting import wait_until
 from support.world.frames import FRAMES
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.bringup.spec.isolation import make_isolated_environment
 from osmabench_ros.ros.qos import latched_profile
 
 NODES = ('mapper', 'map_recorder', 'simulator_bridge')
-UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
-DOWN = (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP)
-
-
-def start(domain, node, parameters):
-    command = [sys.executable, '-m', f'osmabench_ros.nodes.{node}_node', '--ros-args']
-    for name, value in parameters.items():
-        command += ['-p', f'{name}:={value}']
-    return subprocess.Popen(
-        command, env=dict(make_isolated_environment(domain)), stderr=subprocess.PIPE, text=True
-    )
 
 
 def two_objects(frame):
@@ -45,22 +33,25 @@ def two_objects(frame):
 
 @pytest.fixture
 def processes(ros_domain, tmp_path):
+    frames = [two_objects(frame) for frame in FRAMES]
     parameters: dict[str, dict[str, Any]] = {
         'mapper': {'mapper': 'oracle'},
         'map_recorder': {'map_directory': tmp_path / 'map'},
         'simulator_bridge': {
-            'sequence': write_sequence(
-                tmp_path / 'room', [two_objects(frame) for frame in FRAMES]
-            ),
-            'participants': '["mapper:acks", "map_recorder:acks"]',
+            'sequence': write_sequence(tmp_path / 'room', frames),
+            'participants': ['mapper:acks', 'map_recorder:acks'],
         },
     }
-    started = {node: start(ros_domain, node, parameters[node]) for node in NODES}
     with ExitStack() as stack:
-        for process in started.values():
-            stack.callback(process.communicate, timeout=180)
-            stack.callback(process.terminate)
-        yield started
+        yield {
+            node: stack.enter_context(
+                process(
+                    ros_domain,
+                    *node_arguments(f'{node}_node', {**parameters[node], 'autostart': False}),
+                )
+            )
+            for node in NODES
+        }
 
 
 def files_of(directory):
@@ -75,8 +66,8 @@ def test_a_run_is_reset_and_repeated_by_the_same_processes(processes, ros_contex
     )
 
     def alive():
-        for node, process in processes.items():
-            assert process.poll() is None, f'{node}: {process.communicate()[1]}'
+        for node, running in processes.items():
+            assert running.poll() is None, f'{node}: {running.communicate()[1]}'
 
     def change(transitions):
         for transition in transitions:

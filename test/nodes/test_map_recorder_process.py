@@ -1,12 +1,12 @@
 """The recorder as a process on a disk that fills up."""
 
-import shutil
 import subprocess
 import sys
 import time
 
 import numpy as np
 import pytest
+from support.fault_runs import own_mounts
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
@@ -19,27 +19,15 @@ from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, Sem
 from osmabench_ros.ros.messages.map_messages import MapPublisher
 
 NODE = 'osmabench_ros.nodes.map_recorder_node'
-DISK_BYTES = 64 * 2**10
 IN_A_SMALL_DISK = (
-    'mount -t tmpfs -o size={size} tmpfs "$0" && "$@"; code=$?; '
+    'mount -t tmpfs -o size=64k tmpfs "$0" && "$@"; code=$?; '
     'echo left: $(ls -A "$0") >&2; exit $code'
 )
 
 
-def small_disk():
-    """Return the start of a command that sees a small disk in a folder; skip without the right."""
-    if shutil.which('unshare') is None:
-        pytest.skip('unshare is not installed')
-    start = ['unshare', '--map-root-user', '--mount', 'sh', '-c']
-    probe = subprocess.run([*start, 'mount -t tmpfs tmpfs /mnt'], capture_output=True, text=True)
-    if probe.returncode:
-        pytest.skip(f'no small disk can be mounted: {probe.stderr.strip()}')
-    return [*start, IN_A_SMALL_DISK.format(size=DISK_BYTES)]
-
-
 def test_a_full_disk_is_told_and_holds_nothing_half_written(tmp_path, ros_domain, ros_context):
     process = subprocess.Popen(
-        [*small_disk(), str(tmp_path), sys.executable, '-m', NODE,
+        [*own_mounts(), 'sh', '-c', IN_A_SMALL_DISK, str(tmp_path), sys.executable, '-m', NODE,
          '--ros-args', '-p', 'autostart:=true', '-p', f'map_directory:={tmp_path}/map'],
         env=dict(make_isolated_environment(ros_domain)), stderr=subprocess.PIPE, text=True,
     )  # fmt: skip

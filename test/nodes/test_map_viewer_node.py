@@ -1,12 +1,12 @@
 """The viewer over DDS: everything in colour, from disk and from topics."""
 
-import subprocess
-import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from support.ros_processes import node_arguments, process
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
@@ -23,7 +23,6 @@ from support.world.outcomes import POINTS, SOFA, TABLE, context
 from visualization_msgs.msg import MarkerArray
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.bringup.spec.isolation import make_isolated_environment
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.standard_messages import (
     convert_markers,
@@ -91,19 +90,13 @@ class Listener(Spinner):
 
 @pytest.fixture
 def viewer(ros_domain):
-    started = []
+    with ExitStack() as stack:
 
-    def start(**parameters):
-        words = [f'{name}:={value}' for name, value in parameters.items()]
-        given = [part for word in ['autostart:=true', *words] for part in ('-p', word)]
-        command = [sys.executable, '-m', 'osmabench_ros.nodes.map_viewer_node', '--ros-args']
-        environment = dict(make_isolated_environment(ros_domain))
-        started.append(subprocess.Popen([*command, *given], env=environment))
+        def start(**parameters):
+            arguments = node_arguments('map_viewer_node', parameters)
+            stack.enter_context(process(ros_domain, *arguments))
 
-    yield start
-    for process in started:
-        process.terminate()
-        process.wait(timeout=180)
+        yield start
 
 
 def cloud(message):

@@ -1,11 +1,11 @@
 """Nodes that come in the way of a run: a participant that comes back, and a second publisher."""
 
 import pytest
+from nodes.node_stage import UP
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 pytest.importorskip('rclpy')
 
-from lifecycle_msgs.msg import Transition
 from osmabench_ros.msg import RecordedMap, RunState
 from rclpy.node import Node
 from support.bridge_process import Audience, bridge_process, write_sequence
@@ -13,8 +13,6 @@ from support.bridge_process import Audience, bridge_process, write_sequence
 from osmabench_ros.base import contract as topics
 from osmabench_ros.ros.node.participants import PERIOD_S
 from osmabench_ros.ros.qos import latched_profile
-
-UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
 
 
 @pytest.fixture

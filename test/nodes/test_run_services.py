@@ -1,12 +1,12 @@
 """A bridge that plays a recorded sequence, controlled by its services, over DDS."""
 
 import pytest
+from nodes.node_stage import UP
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 pytest.importorskip('rclpy')
 
 import numpy as np
-from lifecycle_msgs.msg import Transition
 from osmabench_ros.msg import RunState
 from osmabench_ros.srv import ControlRun
 from support.bridge_process import Audience, bridge_process, write_sequence
@@ -16,10 +16,7 @@ from osmabench_ros.base import contract
 from osmabench_ros.nodes.frame_player import RUNS_FREE
 
 STAMPS_NS = [frame.stamp_ns for frame in FRAMES]
-UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
-DOWN = (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP)
 NONE = ControlRun.Response.ERROR_NONE
-PARTICIPANTS = '["audience:acks"]'
 WRONG_STATE = ControlRun.Response.ERROR_WRONG_STATE
 
 

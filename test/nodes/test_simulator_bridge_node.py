@@ -1,9 +1,7 @@
 """The bridge over DDS: its topics, its latched information, its pause."""
 
-import subprocess
-import sys
-
 import pytest
+from support.ros_processes import node_arguments, process
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 pytest.importorskip('rclpy')
@@ -12,21 +10,15 @@ from lifecycle_msgs.msg import Transition
 from osmabench_ros.msg import RunState
 from support.bridge_process import Audience
 
-from osmabench_ros.bringup.spec.isolation import make_isolated_environment
-
-COMMAND = [
-    sys.executable, '-m', 'osmabench_ros.nodes.simulator_bridge_node', '--ros-args',
-    '-p', 'image_width:=64', '-p', 'image_height:=48', '-p', 'frame_rate_hz:=4.0',
-    '-p', 'pacing:=realtime', '-p', 'goals:=1', '-p', 'seed:=3',
-]  # fmt: skip
-
 
 @pytest.fixture
 def bridge(ros_domain):
-    process = subprocess.Popen(COMMAND, env=dict(make_isolated_environment(ros_domain)))
-    yield process
-    process.terminate()
-    process.wait(timeout=180)
+    values = {
+        'image_width': 64, 'image_height': 48, 'frame_rate_hz': 4.0, 'pacing': 'realtime',
+        'goals': 1, 'seed': 3, 'autostart': False,
+    }  # fmt: skip
+    with process(ros_domain, *node_arguments('simulator_bridge_node', values)) as running:
+        yield running
 
 
 def test_frames_are_complete_stamped_alike_and_stop_while_inactive(bridge, ros_context):

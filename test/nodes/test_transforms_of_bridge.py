@@ -1,6 +1,7 @@
 """TF of the bridge and of other authorities, over DDS."""
 
 import pytest
+from nodes.node_stage import UP
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 pytest.importorskip('rclpy')
@@ -8,7 +9,6 @@ pytest.importorskip('tf2_ros', reason='tf2_ros is not installed')
 
 import numpy as np
 from geometry_msgs.msg import TransformStamped
-from lifecycle_msgs.msg import Transition
 from osmabench_ros.msg import RunState
 from rclpy.time import Time
 from support.bridge_process import Audience, bridge_process, write_sequence
@@ -16,8 +16,6 @@ from support.world.frames import FRAMES, MOUNT
 from tf2_ros import Buffer, TransformBroadcaster, TransformListener
 
 from osmabench_ros.geometry.pose import Pose
-
-UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
 
 
 class Robot(Audience):

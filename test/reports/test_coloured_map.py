@@ -13,6 +13,7 @@ from osmabench_ros.reports.palette import (
     name_color,
 )
 from osmabench_ros.reports.pictures import graph_errors
+from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
 
@@ -115,3 +116,19 @@ def test_nodes_are_right_wrong_invented_or_missed():
         41: PointOutcome.MISSING.color,
     }, 'the unseen shelf and the floor are not missed'
     assert graph_errors.find_centers(errors.graph)[41].tolist() == [6.5, 0.5, 0.5]
+
+
+def test_each_outcome_has_its_share_of_the_surface():
+    points = [[0, 0, 0.05], [1, 0, 0], [2, 0, 0], [3, 0, 0.2]]
+    given = context(points, [SOFA, TABLE, UNLABELLED, SOFA])
+    codes = graph_errors.compute_surface_outcomes(given, 0.1)
+    assert graph_errors.compute_shares(codes) == dict.fromkeys(PointOutcome, 0.25)
+    assert graph_errors.compute_surface_outcomes(context([[0, 0, 0]], None), 0.1) is None
+    codes = graph_errors.compute_surface_outcomes(context(np.zeros((0, 3)), []), 0.1)
+    assert {graph_errors.OUTCOMES[code] for code in codes} == {PointOutcome.MISSING}
+
+
+def test_the_largest_distance_is_the_gate_of_the_suite():
+    gated = SuiteConfig(name='osma_segmentation', options={'max_distance_m': 0.3})
+    assert graph_errors.read_max_distance([gated]) == 0.3
+    assert graph_errors.read_max_distance([SuiteConfig(name='map_geometry')]) == 0.1

@@ -98,7 +98,8 @@ def test_a_method_without_maps_on_the_way_has_its_final_one(matrix, tmp_path):
 
 
 @pytest.mark.full
-def test_the_page_shows_it(plan, growth, matrix):
+def test_the_page_shows_it(plan, growth, matrix, html):
+    assert 'id="growth"' not in html
     write_matrix_report(plan.config, [plan], matrix.report.runs[:1], plan.root)
     html = (plan.root / 'report.html').read_text()
     section = html[html.index('<section id="growth"') :].split('</section>')[0]
@@ -107,11 +108,6 @@ def test_the_page_shows_it(plan, growth, matrix):
     assert 'aria-label="Metrics of the maps over time"' in section
     assert 'data-chart="growth"' in section
     assert '<a href="#growth">' in html
-
-
-@pytest.mark.full
-def test_a_page_without_maps_on_the_way_says_nothing_of_them(html):
-    assert 'id="growth"' not in html
 
 
 @pytest.mark.full

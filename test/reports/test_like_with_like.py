@@ -22,13 +22,7 @@ ASKED = Question('q', 'exact_questions', 's', 'c', 'Is there a cup?', AnswerType
 OTHER_SUITE = replace(ASKED, id='r', suite='riddles')
 
 
-def scored(
-    folder,
-    truth=None,
-    asked=(ASKED,),
-    geometry=None,
-    **answering,
-):
+def scored(folder, truth=None, asked=(ASKED,), geometry=None, **answering):
     write_map(labelled_map(), folder / 'map')
     write_ground_truth(truth or ground_truth(), folder / 'ground_truth')
     write_records(folder / 'questions.jsonl', asked)

@@ -73,16 +73,13 @@ def test_warnings_of_runs_are_on_the_page_and_in_the_terminal(matrix, tmp_path):
     for text in (path, few):
         assert f'{text}</p>' in (root / 'report.html').read_text()
     assert 'changes nothing on scene &lt;a&gt;[b]</p>' in (root / 'report.html').read_text()
-    console = Console(file=io.StringIO(), width=80)
-    print_report(report, root, console)
+    printed = _printed(report, root, width=80)
     for text in (reported, path, few):
-        assert f'warning: {text}' in console.file.getvalue()
+        assert f'warning: {text}' in printed
 
 
 def test_the_terminal_shows_every_run(written, matrix):
-    console = Console(file=io.StringIO(), width=200)
-    print_report(written, matrix.root, console)
-    text = console.file.getvalue()
+    text = _printed(written, matrix.root)
     assert text.split('realtime run')[0].count('noisy_oracle') == 2
     assert text.count('failed') >= 3
     assert str(matrix.root / 'report.html') in text
@@ -98,11 +95,8 @@ def test_there_is_something_to_pass_only_with_requirements(matrix, tmp_path):
     ]
     runs = [run for run in matrix.report.runs if run.status is Status.COMPLETE]
     report = write_matrix_report(settings, done, runs, tmp_path)
-    console = Console(file=io.StringIO(), width=200)
-    print_report(report, tmp_path, console)
-    assert 'boxes: complete' in console.file.getvalue()
-    print_report(report, tmp_path, console, config=config())
-    assert 'boxes: passed' in console.file.getvalue()
+    assert 'boxes: complete' in _printed(report, tmp_path)
+    assert 'boxes: passed' in _printed(report, tmp_path, config=config())
 
 
 @pytest.mark.full
@@ -154,7 +148,7 @@ def test_where_all_maps_can_serve_the_same_questions_there_is_one_figure(written
         assert 'VQA macro' in text
 
 
-def _printed(report, root):
-    console = Console(file=io.StringIO(), width=200)
-    print_report(report, root, console)
+def _printed(report, root, width=200, **options):
+    console = Console(file=io.StringIO(), width=width)
+    print_report(report, root, console, **options)
     return console.file.getvalue()

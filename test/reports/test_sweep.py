@@ -34,6 +34,16 @@ def point(speed, loss, quality=0.5, **parts):
     return SweepPoint(run_id=identity.run_id, speed_factor=speed, loss=loss, **given)
 
 
+def series(name, *points, scene='s'):
+    return SweepSeries(
+        dataset='d', scene=scene, seed=0, condition='c', mapper=name, max_loss=0.05, points=points
+    )
+
+
+def sweep_of(*found):
+    return SweepReport(name='demo', max_loss=0.05, series=found)
+
+
 @pytest.fixture(scope='module')
 def report():
     points = (
@@ -42,14 +52,7 @@ def report():
         point(4, None, error=f'died {HOSTILE}', metrics=()),
         point(8, 0.0, reached_speed_factor=5.0),
     )
-    lost = (point(1, 0.5),)
-    series = [
-        SweepSeries(
-            dataset='d', scene='s', seed=0, condition='c', mapper=name, max_loss=0.05, points=found
-        )
-        for name, found in (('m', points), ('n', lost))
-    ]
-    return SweepReport(name='demo', max_loss=0.05, series=tuple(series))
+    return sweep_of(series('m', *points), series('n', point(1, 0.5)))
 
 
 @pytest.fixture(scope='module')
@@ -109,17 +112,9 @@ def test_the_terminal_shows_the_edge(report, tmp_path):
 
 def test_brackets_in_names_and_errors_are_printed_as_they_are(tmp_path):
     error = 'open3d is missing; pip install osmabench_ros[metrics] [/]'
-    series = SweepSeries(
-        dataset='d',
-        scene='room[1]',
-        seed=0,
-        condition='c',
-        mapper='[red]m',
-        max_loss=0.05,
-        points=(SweepPoint(run_id='r', speed_factor=1.0, error=error),),
-    )
+    failed = SweepPoint(run_id='r', speed_factor=1.0, error=error)
     console = Console(width=200, record=True, file=io.StringIO())
-    report = SweepReport(name='n', max_loss=0.05, series=(series,))
+    report = sweep_of(series('[red]m', failed, scene='room[1]'))
     print_sweep(report, tmp_path / '[bold]', console)
     text = console.export_text()
     for words in ('room[1]', '[red]m', error, '[bold]'):
@@ -127,16 +122,8 @@ def test_brackets_in_names_and_errors_are_printed_as_they_are(tmp_path):
 
 
 def test_nothing_is_drawn_where_every_run_failed(tmp_path):
-    series = SweepSeries(
-        dataset='d',
-        scene='s',
-        seed=0,
-        condition='c',
-        mapper='m',
-        max_loss=0.05,
-        points=(point(1, None, error='why', metrics=()),),
-    )
-    write_sweep_report(SweepReport(name='n', max_loss=0.05, series=(series,)), tmp_path)
+    failed = series('m', point(1, None, error='why', metrics=()))
+    write_sweep_report(sweep_of(failed), tmp_path)
     html = (tmp_path / 'report.html').read_text()
     assert '<script' not in html
     assert 'data-chart' not in html

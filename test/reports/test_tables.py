@@ -39,28 +39,6 @@ def as_method(run, scene='room', condition='baseline'):
     return Run(replace(run.plan, mapper=mapper, identity=identity), run.report)
 
 
-def test_the_best_of_a_column_is_marked_and_only_there(runs):
-    columns, rows = build_headline_table(
-        [
-            as_method(with_values(runs[0], macc=0.7, baseline_most_frequent=0.5)),
-            as_method(with_values(runs[1], macc=0.3)),
-        ]
-    )
-    titles = [column.title for column in columns]
-    macc, constant = titles.index('mAcc'), titles.index('constant')
-    assert [cells[macc].best for _, cells in rows] == [True, False]
-    assert [cells[macc].text for _, cells in rows] == ['70.0', '30.0']
-    assert not any(cells[constant].best for _, cells in rows)
-
-
-def test_nothing_is_best_where_all_are_equal(runs):
-    columns, rows = build_headline_table(
-        [as_method(with_values(run, macc=0.5)) for run in runs[:2]]
-    )
-    macc = [column.title for column in columns].index('mAcc')
-    assert not any(cells[macc].best for _, cells in rows)
-
-
 def test_not_applicable_is_a_dash_and_never_a_zero(runs):
     columns, ((_, cells), _) = build_headline_table([with_values(runs[0], macc=None), runs[1]])
     cell = cells[[column.title for column in columns].index('mAcc')]
@@ -166,15 +144,6 @@ def test_means_over_scenes_come_with_their_range(runs):
     assert (oracle[3][macc].best, noisy[3][macc].best) == (True, False)
 
 
-def test_nothing_is_best_beside_references_alone(runs):
-    columns, rows = build_headline_table(
-        [with_values(runs[0], macc=0.9), as_method(with_values(runs[1], macc=0.3))]
-    )
-    macc = [column.title for column in columns].index('mAcc')
-    assert [run.is_reference for run, _ in rows] == [True, False]
-    assert not any(cells[macc].best for _, cells in rows)
-
-
 def test_the_columns_are_those_of_suites_that_gave_a_figure(runs):
     first = runs[0].report.metrics[0]
 
@@ -216,28 +185,21 @@ def test_the_sentence_names_the_best_its_loss_and_the_test(runs):
     assert write_headline_sentence([run for run in runs if run.failed]) == ''
 
 
-def test_references_alone_are_told_without_a_rank(runs):
+def test_references_and_methods_without_the_figure_take_no_part_in_the_sentence(runs):
     told = [with_values(runs[0], macc=0.9), with_values(runs[1], macc=0.4)]
+    method = as_method(told[1])
     assert all(run.is_reference for run in told)
     assert write_headline_sentence(told) == (
         'No method ran, only references that use ground truth: under “baseline”, mAcc is '
         '90.0 % for oracle, 40.0 % for noisy_oracle.'
     )
-
-
-def test_references_do_not_take_part_in_the_sentence(runs):
-    told = with_values(runs[0], macc=0.9)
-    assert write_headline_sentence([told, as_method(with_values(runs[1], macc=0.4))]) == (
+    assert write_headline_sentence([told[0], method]) == (
         'noisy_oracle is the only method that does not use ground truth under “baseline”, with '
         'mAcc 40.0 %.'
     )
-
-
-def test_a_method_without_the_figure_is_not_compared(runs):
-    without = as_method(with_values(runs[0], macc=None, fmiou=None))
-    sentence = write_headline_sentence([without, as_method(with_values(runs[1], macc=0.4))])
-    assert sentence == (
-        'noisy_oracle is the only method with labels under “baseline”, with mAcc 40.0 %.'
+    assert (
+        write_headline_sentence([as_method(with_values(runs[0], macc=None, fmiou=None)), method])
+        == 'noisy_oracle is the only method with labels under “baseline”, with mAcc 40.0 %.'
     )
 
 
@@ -260,3 +222,26 @@ def test_date_and_machine_come_from_the_folders_of_the_runs(runs, tmp_path):
         ('Date', '1971-01-01'), ('CPU', 'Z80'), ('GPU', 'none'), ('Operating system', 'CP/M'),
         ('Python', '3.10'),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ('values', 'methods', 'best'),
+    [
+        ((0.7, 0.3), (True, True), [True, False]),
+        ((0.5, 0.5), (True, True), [False, False]),
+        ((0.9, 0.3), (False, True), [False, False]),
+    ],
+)
+def test_the_best_method_of_a_column_is_marked_and_only_there(runs, values, methods, best):
+    given = [
+        with_values(run, macc=value, baseline_most_frequent=0.5)
+        for run, value in zip(runs, values, strict=False)
+    ]
+    given = [as_method(run) if method else run for run, method in zip(given, methods, strict=True)]
+    columns, rows = build_headline_table(given)
+    titles = [column.title for column in columns]
+    macc, constant = titles.index('mAcc'), titles.index('constant')
+    assert [run.is_reference for run, _ in rows] == [not method for method in methods]
+    assert [cells[macc].best for _, cells in rows] == best
+    assert [cells[macc].text for _, cells in rows] == [f'{100 * value:.1f}' for value in values]
+    assert not any(cells[constant].best for _, cells in rows)

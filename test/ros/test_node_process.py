@@ -5,6 +5,7 @@ import time
 
 import pytest
 from support.ros_processes import process
+from support.waiting import read_until
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
@@ -116,10 +117,3 @@ def test_a_signal_ends_the_waiting_for_messages(ros_domain):
         _, errors = running.communicate(timeout=120)
     assert 'Traceback' not in errors
     assert running.returncode == 0, errors
-
-
-def read_until(running, word):
-    for line in running.stdout:
-        if line.strip() == word:
-            return
-    raise AssertionError(running.stderr.read())

@@ -94,9 +94,7 @@ def test_speed_is_along_the_slope(navigation):
 
 
 @pytest.mark.slow
-def test_distances_over_two_floors_are_the_exact_ones_within_a_percent(
-    navigation,
-):
+def test_distances_over_two_floors_are_the_exact_ones_within_a_percent(navigation):
     points = navigation.draw_points(104, np.random.default_rng(7)).reshape(-1, 2, 3)
     # A place keeps the radius and a cell clear; two points are on the floor below the ramp's foot.
     exact = exact_distances_m(points, clearance_m=0.2 + 0.05)

@@ -34,9 +34,7 @@ def scores(suite, context):
     return {item.metric: item.value for item in records if not item.class_name}
 
 
-def test_an_oracle_that_sees_more_than_the_truth_resolves_is_faultless(
-    context,
-):
+def test_an_oracle_that_sees_more_than_the_truth_resolves_is_faultless(context):
     assert CUP in {node.id for node in context.semantic_map.graph.of_kind(NodeKind.OBJECT)}
     graph = scores(SceneGraphSuite(options={}), context)
     assert (graph['node_precision'], graph['node_recall'], graph['label_accuracy']) == (1, 1, 1)

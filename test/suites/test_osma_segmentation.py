@@ -172,12 +172,7 @@ def test_a_labeller_names_feature_maps_from_the_vocabulary_of_the_mode(context, 
         ({'valid': np.zeros(2, bool)}, r'valid have shape \(2,\)'),
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(
-    context,
-    with_dense,
-    parts,
-    message,
-):
+def test_arrays_that_do_not_fit_are_refused(context, with_dense, parts, message):
     with pytest.raises(MetricError, match=message):
         evaluate(replace(context, semantic_map=with_dense(**parts)))
 

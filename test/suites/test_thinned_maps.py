@@ -63,15 +63,7 @@ def tiers(tmp_path_factory):
     named=st.sampled_from(['table', 'lamp']),
     seed=st.integers(0, 1000),
 )
-def test_thinning_never_raises_a_figure(
-    ground_truth,
-    tiers,
-    share,
-    rest,
-    lifted_m,
-    named,
-    seed,
-):
+def test_thinning_never_raises_a_figure(ground_truth, tiers, share, rest, lifted_m, named, seed):
     """Of a perfect map, of one that lies beside the surface, and of one that names a thing wrong.
 
     Random points are taken away, of the table more than of the rest.
@@ -172,9 +164,7 @@ def test_a_perfect_map_keeps_its_f_score_at_the_voxels_of_published_methods(room
     assert at_2_cm == pytest.approx([0.99, 0.98, 0.92], abs=0.015)
 
 
-def test_distances_between_points_are_those_of_the_straightforward_way(
-    room,
-):
+def test_distances_between_points_are_those_of_the_straightforward_way(room):
     truth, cloud = room
     few = truth.surface.points[::40]
     there = cloud.points[::400]

@@ -7,14 +7,17 @@ from pathlib import Path
 BENCHMARKS = Path(__file__).resolve().parents[2] / 'benchmarks'
 
 
-def benchmark_script(name):
-    """Load a script by its path, once."""
-    module_name = f'benchmark_script_{name}'
-    if module_name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(module_name, BENCHMARKS / f'{name}.py')
-        assert spec is not None
-        assert spec.loader is not None
+def load_script(path):
+    """Load a script as a module by its path, once."""
+    name = f'script_{path.parent.name}_{path.stem}'
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
         module = importlib.util.module_from_spec(spec)
-        sys.modules[module_name] = module
+        sys.modules[name] = module
         spec.loader.exec_module(module)
-    return sys.modules[module_name]
+    return sys.modules[name]
+
+
+def benchmark_script(name):
+    """Load a script of benchmarks/."""
+    return load_script(BENCHMARKS / f'{name}.py')

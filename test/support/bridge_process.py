@@ -58,13 +58,7 @@ class Audience(Spinner):
         Whether to acknowledge the n-th frame it receives; by default it never does.
     """
 
-    def __init__(
-        self,
-        context,
-        *,
-        lockstep=False,
-        acknowledges=None,
-    ):
+    def __init__(self, context, *, lockstep=False, acknowledges=None):
         self.node = Node('audience', context=context)
         self.executor = SingleThreadedExecutor(context=context)
         self.executor.add_node(self.node)

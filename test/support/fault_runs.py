@@ -17,13 +17,7 @@ UNSHARE = ('unshare', '--map-root-user', '--mount')
 COMMAND = (sys.executable, '-m', 'osmabench_ros.cli', 'run')
 
 
-def start(
-    tmp_path,
-    config,
-    out=None,
-    command=COMMAND,
-    **environment,
-):
+def start(tmp_path, config, out=None, command=COMMAND, **environment):
     """Start a run as a user does; its output is one stream."""
     file = tmp_path / 'config.yaml'
     file.write_text(yaml.safe_dump(config))
@@ -88,16 +82,6 @@ def success(process, timeout_s=200.0):
     text, _ = process.communicate(timeout=timeout_s)
     assert process.returncode == 0, text
     return text
-
-
-def read_until(process, words):
-    """Read the output up to a line with some words, and return it."""
-    text = ''
-    for line in process.stdout:
-        text += line
-        if words in line:
-            return text
-    raise AssertionError(f'"{words}" was never said, but: {text}')
 
 
 def run_directory(tmp_path, mapper):

@@ -8,6 +8,7 @@ and stays until its input is closed, so that nothing is lost with it.
 
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import rclpy
@@ -93,18 +94,7 @@ def main():
     for index in range(count):
         time.sleep(max(0.0, start_s + index / rate_hz - time.monotonic()))
         shown = drawn[index % len(drawn)]
-        frame = Frame(
-            index,
-            FIRST_NS + index * STEP_NS,
-            shown.camera_pose,
-            shown.intrinsics,
-            shown.color,
-            shown.depth_m,
-            shown.semantic,
-            shown.instance,
-            shown.base_pose,
-        )
-        talker.send(frame)
+        talker.send(replace(shown, index=index, stamp_ns=FIRST_NS + index * STEP_NS))
         talker.tell(RunState.STATE_RUNNING, index + 1, count)
     talker.tell(RunState.STATE_FINISHED, count, count)
     talker.wait_until_heard()

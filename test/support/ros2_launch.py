@@ -39,13 +39,3 @@ def interrupted(process):
     """Press Ctrl-C, and return the output."""
     process.send_signal(signal.SIGINT)
     return finished(process, 60.0)
-
-
-def wait_for(process, text):
-    """Read on until a line holds a text; return all lines up to it."""
-    lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if text in line:
-            return lines
-    raise AssertionError(f'"{text}" was never printed:\n{"".join(lines)}')

@@ -101,17 +101,11 @@ class Listener(Spinner):
 @contextmanager
 def listening(domain, *topics):
     """Yield a node of this process that receives topics of a domain."""
-    import rclpy
-
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=domain, args=[])
-    try:
+    with context_in(domain) as context:
         listener = Listener(context, topics)
         yield listener
         listener.executor.shutdown()
         listener.node.destroy_node()
-    finally:
-        context.try_shutdown()
 
 
 def wait_until_recorded(folder, frames):
@@ -135,7 +129,7 @@ def wait_until_recorded(folder, frames):
 
 def node_arguments(name, parameters):
     """Return what runs a node of this package, active at once."""
-    settings = {**parameters, 'autostart': True}
+    settings = {'autostart': True, **parameters}
     pairs = [item for key, value in settings.items() for item in ('-p', f'{key}:={_text(value)}')]
     return ['-m', f'osmabench_ros.nodes.{name}', '--ros-args', *pairs]
 
@@ -153,3 +147,16 @@ def interrupt(running, timeout_s=180.0):
     running.send_signal(signal.SIGINT)
     output, errors = running.communicate(timeout=timeout_s)
     return running.returncode, (output or '') + (errors or '')
+
+
+@contextmanager
+def context_in(domain):
+    """Yield a context of rclpy in a domain."""
+    import rclpy
+
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=domain, args=[])
+    try:
+        yield context
+    finally:
+        context.try_shutdown()

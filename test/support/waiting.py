@@ -9,13 +9,7 @@ T = TypeVar('T')
 PERIOD_S = 0.02
 
 
-def wait_until(
-    condition,
-    timeout_s=120.0,
-    *,
-    step=lambda: time.sleep(PERIOD_S),
-    state=lambda: '',
-):
+def wait_until(condition, timeout_s=120.0, *, step=lambda: time.sleep(PERIOD_S), state=lambda: ''):
     """Repeat a step until a condition holds, and return its value; fail with the state."""
     deadline = time.monotonic() + timeout_s
     while not (value := condition()):
@@ -55,3 +49,13 @@ class Spinner:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.executor.spin_once(timeout_sec=0.02)
+
+
+def read_until(process, words):
+    """Read the output of a process up to a line with some words, and return it."""
+    text = ''
+    for line in process.stdout:
+        text += line
+        if words in line:
+            return text
+    raise AssertionError(f'"{words}" was never printed, but: {text}')

@@ -19,15 +19,7 @@ from osmabench_ros.semantics.scene_graph import (
 from osmabench_ros.sequences.ground_truth import GroundTruth
 
 
-def thing(
-    node_id,
-    label,
-    low,
-    size,
-    *,
-    kind=NodeKind.OBJECT,
-    **attributes,
-):
+def thing(node_id, label, low, size, *, kind=NodeKind.OBJECT, **attributes):
     """Return a node with a box given by its lowest corner and its size in metres."""
     box = AxisAlignedBox(np.array(low), np.array(low) + np.array(size))
     return SceneNode(

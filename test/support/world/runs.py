@@ -6,14 +6,10 @@ import shutil
 import sys
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from osmabench_ros.base.files import MARKER
 from osmabench_ros.base.log import LOG_FILE
 from support import SUPPORT
-
-if TYPE_CHECKING:
-    pass
 
 FOREIGN_MAPPER = SUPPORT / 'foreign_mapper.py'
 

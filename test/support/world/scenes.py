@@ -88,11 +88,7 @@ def box_object(
 _CEILING = Light('ceiling', position=(0.0, 0.0, 2.3), intensity=3.0)
 
 
-def room_scene(
-    lights=(_CEILING,),
-    extra=(),
-    wall=None,
-):
+def room_scene(lights=(_CEILING,), extra=(), wall=None):
     """Return a room of 6 m x 4 m x 2.5 m about the origin with a table and a box on it.
 
     The inner faces of the walls are at x = -3 and 3, y = -2 and 2; the floor is at z = 0.
