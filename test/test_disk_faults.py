@@ -22,8 +22,7 @@ def outcomes(fault_library, request, tmp_path_factory):
     words = SUPPORT / 'faulty_stages.py', folder, *sorted(faults)
     done = run_python(*words, variables=variables, timeout=300)
     assert done.returncode == 0, done.stderr
-    found: dict[str, dict] = json.loads(done.stdout)
-    return found
+    return json.loads(done.stdout)
 
 
 @pytest.mark.parametrize('stage', STAGES)

@@ -123,7 +123,7 @@ def dependencies():
     """Return the ranges that pyproject.toml gives, extras included, by name."""
     project = tomllib.loads((REPOSITORY / 'pyproject.toml').read_text('utf-8'))['project']
     extras = project['optional-dependencies'].values()
-    found: dict[str, list[Requirement]] = {}
+    found = {}
     for line in (*project['dependencies'], *(line for extra in extras for line in extra)):
         item = Requirement(line)
         found.setdefault(item.name, []).append(item)

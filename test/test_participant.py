@@ -30,7 +30,7 @@ class Points:
     """A method that keeps points."""
 
     def __init__(self):
-        self.points: list[np.ndarray] = []
+        self.points = []
 
     def integrate(self, frame):
         self.points.append(frame.world_points()[::50])
@@ -49,8 +49,8 @@ class Stage(Spinner):
         self.executor.add_node(self.mine)
         self.executor.add_node(self.peer)
         self.camera = FramePublisher(self.peer, lockstep=True, base_to_camera=MOUNT)
-        self.acks: list[FrameAck] = []
-        self.maps: list[SemanticMapMessage] = []
+        self.acks = []
+        self.maps = []
         self.state = self.peer.create_publisher(RunState, topics.RUN_STATE, latched_profile())
         self.peer.create_subscription(
             FrameAck, topics.FRAME_ACK, self.acks.append, lossless_profile()
@@ -96,7 +96,7 @@ def test_a_method_maps_every_frame_and_anew_after_a_reset(stage):
 
 
 def test_frames_that_are_dropped_for_lack_of_classes_are_a_warning(stage):
-    logged: list[str] = []
+    logged = []
     stage.mine.get_logger().warning = logged.append
     participant = Participant(lambda _labels: Points(), stage.mine, labels=True)
     for _ in range(MAX_WAITING + 2):

@@ -138,7 +138,6 @@ def test_it_ends_with_its_parent(file, sent):
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         env=os.environ | {'PYTHONPATH': _paths()},
     )  # fmt: skip
-    assert parent.stdout is not None
     server = psutil.Process(int(parent.stdout.readline()))
     wait_until(lambda: len(server.children()) == 1)
     reading = server.children()[0]

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -222,7 +221,7 @@ def test_a_link_where_a_result_is_written_is_refused(name, ours, users, elsewher
     (ours / name).rename(users / 'moved')
     (ours / name).symlink_to(users / 'moved')
     before = snapshot(ours, users, elsewhere)
-    acts: list[Callable[[Path], object]] = [
+    acts = [
         lambda path: write_text(path, ''), lambda path: write_text(path / 'x', ''),
         files.claim_folder, files.make_folder, files.discard,
     ]  # fmt: skip

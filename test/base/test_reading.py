@@ -1,7 +1,6 @@
 """Whatever a path leads to, reading it ends at once: with its bytes, or with one line."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ def make_loop(folder):
     return folder / 'loop'
 
 
-PATHS: dict[str, tuple[Callable[[Path], Path | str], str]] = {
+PATHS = {
     'missing': (lambda folder: folder / 'missing', 'missing does not exist'),
     'folder': (lambda folder: folder, 'is a folder; give a readable file'),
     'pipe': (make_pipe, 'is not an ordinary file'),

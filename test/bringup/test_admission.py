@@ -8,7 +8,6 @@ from osmabench_ros.bringup.runner.admission import (
     GIB,
     Capacity,
     Demand,
-    Grant,
     admit,
     capacity_here,
     estimate_demand,
@@ -30,7 +29,7 @@ EIGHTH = Demand(1.0, 2 * GIB)
 
 def admit_all(demands):
     """Return the granted requests if nothing ends."""
-    running: list[Grant] = []
+    running = []
     for demand in demands:
         grant = admit(demand, running, MACHINE)
         if grant is not None:

@@ -39,9 +39,9 @@ class Notes:
     def __init__(self, slots, tries=1, **failures):
         self.slots, self.tries = slots, tries
         self.failures = {name.replace('_', ' '): result for name, result in failures.items()}
-        self.began: list[str] = []
-        self._working: list[dispatch.Task] = []
-        self._seen: set[dispatch.Task] = set()
+        self.began = []
+        self._working = []
+        self._seen = set()
 
     @property
     def full(self):
@@ -73,7 +73,7 @@ def is_ours(warning):
 
 def run(plans, back_end):
     """Return the reports, the warnings, and the texts that were shown."""
-    shown: list[str] = []
+    shown = []
 
     def progress(text, fraction):
         assert 0 <= fraction <= 1

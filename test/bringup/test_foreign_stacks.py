@@ -5,8 +5,6 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 import yaml
@@ -17,7 +15,6 @@ from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
-Run = Callable[..., Any]
 STACK = SUPPORT / 'cloud_stack.py'
 TOPIC = '/stack/cloud_map'
 FRAMES = small_config()['trajectory']['max_frames']

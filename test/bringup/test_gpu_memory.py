@@ -26,7 +26,7 @@ def another_driver():
 @pytest.fixture
 def held(monkeypatch):
     """Processes on each of two GPUs."""
-    devices: dict[int, list[SimpleNamespace]] = {0: [], 1: []}
+    devices = {0: [], 1: []}
     driver = ModuleType('pynvml')
     driver.NVMLError = NVMLError
     driver.nvmlInit = lambda: None

@@ -21,7 +21,7 @@ class Log:
     """The output of the terminal."""
 
     def __init__(self):
-        self.lines: list[str] = []
+        self.lines = []
 
     def __call__(self, text, _fraction):
         self.lines.append(text)

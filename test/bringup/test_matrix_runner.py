@@ -33,7 +33,7 @@ class Runs:
     """Makes runs that are nothing but a report, and counts the reports in memory."""
 
     def __init__(self):
-        self.made: list[weakref.ref[RunReport]] = []
+        self.made = []
 
     def __call__(self, plan, *_arguments):
         found = MetricRecord('map_geometry', '', 'f1', value=0.25, higher_is_better=True)
@@ -58,8 +58,8 @@ class Runs:
 
 def test_no_report_stays_in_memory_until_that_of_all_is_written(tmp_path, monkeypatch):
     runs, plans = Runs(), planned(tmp_path / 'small', 4)
-    read: list[weakref.ref[RunReport]] = []
-    figures: list[list[float | None]] = []
+    read = []
+    figures = []
 
     def write(_config, _plans, reports, *_rest):
         assert runs.alive == 0

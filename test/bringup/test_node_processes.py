@@ -72,7 +72,7 @@ class Stage:
         self.nodes = NodeProcesses()
         self._folder = folder
         self._others = set(hosts())
-        self._started: list[ManagedProcess] = []
+        self._started = []
 
     def start(self, *words, name='node', **environment):
         folder = self._folder / f'run_{len(self._started)}'
@@ -249,7 +249,7 @@ def test_forked_nodes_give_the_same_bytes_as_new_ones(tmp_path, monkeypatch, pre
         suites=[{'name': 'map_geometry'}, {'name': 'exact_questions'}],
         recording={'enabled': True},
     )
-    programs: list[str] = []
+    programs = []
     before = hosts()
     start = ManagedProcess._start
 

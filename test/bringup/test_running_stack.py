@@ -6,7 +6,6 @@ import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -155,7 +154,7 @@ def test_the_command_fails_in_json_where_nothing_runs(ros_domain, monkeypatch):
 
 
 def test_silence_is_not_ok_and_who_comes_later_is_heard_whatever_its_qos(ros_domain):
-    late: list[Any] = []
+    late = []
 
     def come(text, _fraction):
         if text == 'listening' and not late:

@@ -17,7 +17,7 @@ from sensor_msgs.msg import Image, PointCloud2, PointField
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import CONTRACT
-from osmabench_ros.bringup.finding import CONDITION, Finding, Severity
+from osmabench_ros.bringup.finding import CONDITION, Severity
 from osmabench_ros.bringup.running_stack.checks import (
     CHECKS,
     check_classes,
@@ -55,7 +55,6 @@ WALL_NS = time.time_ns()
 
 
 FAILED, WARN, OK = Severity.FAILED, Severity.WARN, Severity.OK
-Case = tuple[list[Finding], Severity, str]
 
 
 def topic(name):
@@ -184,7 +183,7 @@ MAP, ACK = 'osmabench_ros/msg/SemanticMap', 'osmabench_ros/msg/FrameAck'
 HYDRA = end('/hydra', FRAME)
 TWO_CLOCKS = ends(topics.CLOCK, *(end(name, BEST_EFFORT, CLOCK) for name in ('/a', '/b')))
 COMPRESSED = end('/driver', FRAME, 'sensor_msgs/msg/CompressedImage')
-CASES: list[Case] = [
+CASES = [
     # Endpoints.
     (ends(topics.COLOR), FAILED, 'no node publishes /t (colour images)'),
     (ends(topics.SEMANTIC), Severity.ABSENT, 'no node publishes'),

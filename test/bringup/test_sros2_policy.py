@@ -34,8 +34,6 @@ from osmabench_ros.nodes import frame_publisher
 from osmabench_ros.ros.messages import map_messages
 
 RUNNER = 'osmabench_runner'
-Rights = dict[str, set[str]]
-"""Names by 'publish', 'subscribe', 'reply' and 'request'."""
 
 KINDS = ('publish', 'subscribe', 'reply', 'request')
 ACTION_SERVICES = ('send_goal', 'get_result', 'cancel_goal')
@@ -71,7 +69,7 @@ NODE_NAMES = {'map_adapter': MAPPER}
 def granted():
     """Return the rights in the policy, by enclave."""
     tree = ET.parse(config_path('sros2', 'policy.xml'))
-    found: dict[str, Rights] = {}
+    found = {}
     for enclave in tree.iter('enclave'):
         [profile] = enclave.iter('profile')
         node = enclave.attrib['path'].removeprefix('/osmabench/')
@@ -160,7 +158,7 @@ def start(node, tmp, environment):
 
 def wait_for_all(look, names, processes):
     """Return the rights in use once all nodes are there and nothing has changed for a while."""
-    seen: dict[str, Rights] = {}
+    seen = {}
     since_s = time.monotonic()
 
     def settled():

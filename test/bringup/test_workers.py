@@ -17,7 +17,7 @@ JOBS = (*COMMAND, '--jobs', '2')
 
 def run(out, config, jobs):
     """Run a matrix; return its report and the texts of its progress."""
-    shown: list[str] = []
+    shown = []
 
     def progress(text, fraction):
         assert 0 <= fraction <= 1

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 import yaml
@@ -177,7 +176,7 @@ def test_no_ros_is_loaded(folders, tmp_path):
 @pytest.mark.full
 @pytest.mark.gl
 def test_ground_truth_is_made_once_a_scene(tmp_path):
-    changes: dict[str, Any] = {
+    changes = {
         'conditions': ['baseline', 'camera'],
         'camera': {'width': 32, 'height': 24},
         'trajectory': {'goals': 1, 'frame_rate_hz': 1.0, 'max_frames': 2},

@@ -31,7 +31,7 @@ def config(tmp_path):
 @pytest.fixture
 def asked(monkeypatch):
     """Settings of the requested sweeps, which are not run."""
-    found: list[SweepConfig] = []
+    found = []
 
     def run_sweep(config, out, sweep, **_rest):
         found.append(sweep)

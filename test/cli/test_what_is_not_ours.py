@@ -2,9 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from support.benchmark_scripts import benchmark_script
@@ -142,7 +140,7 @@ def without_folder(folder):
     return real
 
 
-PLACES: list[tuple[str, Callable[[Path], Path]]] = [
+PLACES = [
     *((name, direct) for name in FOLDERS),
     ('run', linked),
     ('demo', without_folder),

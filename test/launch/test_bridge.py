@@ -1,7 +1,5 @@
 """bridge.launch.py under the real ros2 launch: it publishes to any subscriber."""
 
-from typing import Any
-
 import pytest
 from support.ros2_launch import interrupted, ros2_launch
 from support.waiting import wait_until
@@ -28,7 +26,7 @@ def test_images_of_one_frame_reach_a_subscriber(tmp_path, ros_domain, ros_contex
     node = rclpy.create_node('listener', namespace='robot', context=ros_context)
     executor = SingleThreadedExecutor(context=ros_context)
     executor.add_node(node)
-    heard: dict[str, list[Any]] = {topics.COLOR: [], topics.DEPTH: []}
+    heard = {topics.COLOR: [], topics.DEPTH: []}
     for topic, messages in heard.items():
         node.create_subscription(Image, topic, messages.append, frame_profile(lockstep=False))
     process = ros2_launch('bridge.launch.py', *ARGUMENTS, domain=ros_domain, logs=tmp_path)

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 import yaml
@@ -64,7 +63,7 @@ def stack_file(tmp_path_factory):
 def run(tmp_path_factory, stack_file):
     """The folder of `osmabench run`, of the drive that full_run makes of the same words."""
     folder = tmp_path_factory.mktemp('run')
-    config: dict[str, Any] = {
+    config = {
         'name': 'slam',
         'scenes': [{'reference': 'apartment', 'seed': 5}],
         'mappers': [{'name': 'slam', 'stack': str(stack_file)}],

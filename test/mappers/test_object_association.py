@@ -7,7 +7,7 @@ from support.world import box_room
 from support.world.box_room import Box
 from support.world.frames import map_frames
 
-from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion
+from osmabench_ros.mappers.fusion import VoxelFusion
 from osmabench_ros.mappers.open_vocabulary.association import (
     AssociationOptions,
     Detections,
@@ -131,7 +131,7 @@ def fragment(points, feature, name='', confidence=1.0):
     points = np.asarray(points, np.float32)
     fusion = VoxelFusion(0.025)
     fusion.add(points, np.full((len(points), 3), 9, np.uint8), np.zeros(len(points), np.int64))
-    cells: FusedCells = fusion.cells()
+    cells = fusion.cells()
     return Fragment(cells, np.asarray(feature, np.float32), confidence, name)
 
 

@@ -16,7 +16,6 @@ from osmabench_ros.errors import ConfigError, MapError, RunError
 from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers import offline_method
-from osmabench_ros.mappers.mapper import MapperFactory
 from osmabench_ros.mappers.offline import OfflineMapper
 from osmabench_ros.maps.storage import read_map, write_map
 from osmabench_ros.semantics.labels import LabelSet
@@ -236,7 +235,7 @@ def test_every_method_has_a_file_that_can_be_filled():
 
 
 def test_a_run_s_options_make_the_mapper(tmp_path):
-    make: MapperFactory = OfflineMapper
+    make = OfflineMapper
     variables = {'python': sys.executable, 'root': str(tmp_path)}
     options = {'method': 'hovsg', 'work': str(tmp_path / 'work'), 'variables': variables,
                'scene': 'apt_0', 'time_limit_s': 60.0}  # fmt: skip

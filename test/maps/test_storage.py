@@ -6,9 +6,7 @@ import json
 import math
 import re
 import zipfile
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
 
 import jsonschema
 import numpy as np
@@ -136,7 +134,7 @@ def put(*path):
 
     def change(directory):
         document = json.loads((directory / 'map.json').read_text())
-        at: Any = document
+        at = document
         for key in path[:-2]:
             at = at[key]
         at[path[-2]] = path[-1]
@@ -172,7 +170,7 @@ def gone(name):
 RING = [{'id': i, 'parent': i + 1} for i in range(1, 20_002)] + [{'id': 20_002, 'parent': 20_001}]
 ROWS, IDS = 'dense/feature_rows', 'dense/membership_node_ids'
 OFFSETS, INDICES = 'dense/membership_offsets', 'dense/membership_point_indices'
-FAULTS: list[tuple[Callable[[Path], None], str]] = [
+FAULTS = [
     (put('format', 'osmabench.semantic_map/2'), 'map.json: format: Input should be'),
     (put('nodes', 1, 'id', 4), 'map.json: nodes[1].id: 4: is taken already'),
     (put('nodes', 1, 'id', 0), 'map.json: nodes[1].id: Input should be greater than'),

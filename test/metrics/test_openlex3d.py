@@ -104,7 +104,7 @@ def test_frequencies_agree_with_a_double_loop(seed, n, apart):
     distances = rng.random(n) * 0.1
     best = rng.integers(0, len(PROMPTS), (8, 3))
     found = top_n_frequency(PointFeatures(ids, rows, distances), best, LABELS, PROMPTS)
-    per_object: dict[int, list[int]] = {}
+    per_object = {}
     for object_id, row, distance in zip(ids, rows, distances, strict=True):
         if object_id not in (1, 2):
             continue

@@ -3,7 +3,6 @@
 import json
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
 
 import rclpy
 import yaml
@@ -12,7 +11,6 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from support.waiting import Spinner
 
-User = TypeVar('User')
 UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
 DOWN = (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP)
 
@@ -44,7 +42,7 @@ class Stage(Spinner):
 
     def listen(self, kind, topic, profile):
         """Return a list that gets every published message."""
-        heard: list[Any] = []
+        heard = []
         self.peer.create_subscription(kind, topic, heard.append, profile)
         return heard
 

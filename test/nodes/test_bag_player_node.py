@@ -35,7 +35,6 @@ def recorded(tmp_path_factory):
     talker_arguments = [str(SUPPORT / 'frame_talker.py'), '20', '20', '64', '48', '1']
     with private_domain() as domain, process(domain, *recorder_arguments) as recorder:
         with process(domain, *talker_arguments) as talker:
-            assert talker.stdout is not None
             talker.stdout.readline()
             wait_until_recorded(folder, 20)
         code, output = interrupt(recorder)

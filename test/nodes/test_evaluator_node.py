@@ -1,9 +1,7 @@
 """The evaluator over DDS: the final map by itself, and maps that goals of the action ask for."""
 
 import threading
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import pytest
 from support.world.maps import labelled_map, write_inputs
@@ -28,7 +26,6 @@ from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.suites.suite import make_suite
 
-Opening = Callable[..., 'Evaluation']
 DONE_S = 40.0
 
 
@@ -63,7 +60,7 @@ class Goal:
 
     def __init__(self, stage, client, **fields):
         self.stage = stage
-        self.feedback: list[Any] = []
+        self.feedback = []
         sent = client.send_goal_async(
             Evaluate.Goal(**fields),
             feedback_callback=lambda message: self.feedback.append(message.feedback),

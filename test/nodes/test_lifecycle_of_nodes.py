@@ -2,7 +2,6 @@
 
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from nodes.node_stage import DOWN, UP
@@ -34,7 +33,7 @@ def two_objects(frame):
 @pytest.fixture
 def processes(ros_domain, tmp_path):
     frames = [two_objects(frame) for frame in FRAMES]
-    parameters: dict[str, dict[str, Any]] = {
+    parameters = {
         'mapper': {'mapper': 'oracle'},
         'map_recorder': {'map_directory': tmp_path / 'map'},
         'simulator_bridge': {
@@ -60,7 +59,7 @@ def files_of(directory):
 
 def test_a_run_is_reset_and_repeated_by_the_same_processes(processes, ros_context, tmp_path):
     audience = Audience(ros_context)
-    recorded: list[RecordedMap] = []
+    recorded = []
     audience.node.create_subscription(
         RecordedMap, topics.RECORDED_MAP, recorded.append, latched_profile()
     )

@@ -1,7 +1,5 @@
 """The adapter over DDS: a stack's cloud, a stack's file, and stacks that say nothing."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -38,8 +36,6 @@ from osmabench_ros.ros.qos import (
 
 TOPIC = '/stack/cloud_map'
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-
-Opening = Callable[..., 'Adapting']
 
 
 class Adapting:

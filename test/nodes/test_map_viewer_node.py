@@ -2,7 +2,6 @@
 
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -75,7 +74,7 @@ class Listener(Spinner):
         self.node = Node('listener', context=ros_context)
         self.executor = SingleThreadedExecutor(context=ros_context)
         self.executor.add_node(self.node)
-        self.heard: dict[str, Any] = {}
+        self.heard = {}
         for topic, kind in LISTENED.items():
             self.node.create_subscription(
                 kind,

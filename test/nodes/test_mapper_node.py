@@ -1,6 +1,5 @@
 """The mapper over DDS: frames in, acknowledgements and maps out, and what breaks the contract."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -36,7 +35,6 @@ STREAMS = (
     topics.COLOR, topics.DEPTH, topics.SEMANTIC, topics.INSTANCE, topics.COLOR_INFO,
     topics.CAMERA_POSE,
 )  # fmt: skip
-Opening = Callable[..., 'Mapping']
 
 
 class Mapping:

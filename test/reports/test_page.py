@@ -24,7 +24,7 @@ class Elements(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.found = []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):

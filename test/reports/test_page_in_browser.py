@@ -29,8 +29,8 @@ def browser():
 def tab(browser, page):
     """Open the page; whatever it complains about or asks for fails the test."""
     tab = browser.new_page(viewport={'width': 1200, 'height': 900})
-    complaints: list[str] = []
-    requests: list[str] = []
+    complaints = []
+    requests = []
     # That a machine draws in software is not a fault of the page.
     tab.on('console', lambda m: complaints.append(m.text) if 'WebGL' not in m.text else None)
     tab.on('pageerror', lambda error: complaints.append(str(error)))
@@ -132,7 +132,7 @@ def test_a_script_that_got_in_would_not_run(browser, page, tmp_path):
     bad = '<script>window.hacked = true</script><img src="http://127.0.0.1:9/x.png">'
     spoilt.write_text(text.replace('<main', f'{bad}<main', 1), encoding='utf-8')
     tab = browser.new_page()
-    refused: list[str] = []
+    refused = []
     tab.on('console', lambda message: refused.append(message.text))
     tab.goto(spoilt.as_uri())
     assert tab.evaluate('window.hacked') is None

@@ -3,7 +3,6 @@
 import sys
 from collections import defaultdict
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ RECORDED = 1
 def read(path):
     """Return the rows of every column of every entity."""
     chunk = pytest.importorskip('rerun.chunk', reason='this rerun has no chunk reader')
-    found: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    found = defaultdict(lambda: defaultdict(list))
     for part in chunk.RrdReader(path).store().stream():
         batch = part.to_record_batch()
         for name in batch.schema.names:

@@ -11,7 +11,6 @@ pytestmark = pytest.mark.ros
 from geometry_msgs.msg import PoseStamped
 from osmabench_ros.msg import LabelClass, LabelInfo, RunInfo
 from rclpy.serialization import serialize_message
-from sensor_msgs.msg import Image
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.errors import ContractError
@@ -138,7 +137,7 @@ def test_classes_that_are_none_are_refused(classes):
 def test_stamps_outside_a_run_make_no_pictures(sec, tmp_path):
     sampler = FrameSampler(tmp_path / 'frames')
     sampler.start(RunInfo(frame_count=5, frame_rate=1.0))
-    image: Image = parts()[topics.COLOR]
+    image = parts()[topics.COLOR]
     image.header.stamp.sec, image.header.stamp.nanosec = sec, 0
     sampler.take(image)
     assert not (tmp_path / 'frames').exists()

@@ -47,8 +47,8 @@ class Careful(Node):
 
     def __init__(self, context):
         super().__init__('careful', context=context)
-        self.received: list[LabelInfo] = []
-        self.refused: list[str] = []
+        self.received = []
+        self.refused = []
         qos.create_checked_subscription(
             self, LabelInfo, topics.LABEL_INFO, self.received.append, qos.latched_profile()
         )

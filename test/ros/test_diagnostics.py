@@ -36,7 +36,7 @@ def heard(ros_domain):
     arguments = ['--ros-args', '-r', '__ns:=/ward', '-p', 'use_sim_time:=true']
     rclpy.init(args=arguments, domain_id=ros_domain)
     patient, doctor = Patient(), Node('doctor')
-    arrays: list[DiagnosticArray] = []
+    arrays = []
     doctor.create_subscription(DiagnosticArray, topics.DIAGNOSTICS, arrays.append, 10)
     executor = SingleThreadedExecutor()
     executor.add_node(patient)

@@ -24,7 +24,7 @@ def test_images_are_made_for_subscribers_alone_and_for_late_ones_too(
 ):
     from osmabench_ros.nodes import frame_publisher
 
-    made: list[str] = []
+    made = []
     convert = frame_publisher.image_to_message
 
     def counted(image, encoding, *rest):
@@ -37,7 +37,7 @@ def test_images_are_made_for_subscribers_alone_and_for_late_ones_too(
     executor = SingleThreadedExecutor(context=ros_context)
     executor.add_node(listener)
     publisher = FramePublisher(node, lockstep=lockstep, base_to_camera=MOUNT)
-    heard: list[tuple[str, int]] = []
+    heard = []
 
     def listen(topic):
         subscription = listener.create_subscription(
@@ -73,7 +73,7 @@ def test_the_clock_comes_first_and_images_last(ros_context, monkeypatch):
     node = Node('publisher', context=ros_context)
     publisher = FramePublisher(node, lockstep=True, base_to_camera=MOUNT)
     monkeypatch.setattr(publisher, 'subscribers', lambda topic: 1)
-    order: list[str] = []
+    order = []
     monkeypatch.setattr(Publisher, 'publish', lambda self, message: order.append(self.topic_name))
     publisher.publish(FRAMES[0])
     images = [name for name in order if name.endswith(('image_raw', 'image_rect'))]

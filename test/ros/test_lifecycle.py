@@ -44,12 +44,12 @@ class Parrot(BenchmarkNode[Voice]):
 
     def __init__(self, name='parrot'):
         super().__init__(name, Voice)
-        self.fault: Exception | None = None
+        self.fault = None
         self.cleanups = 0
         self.ticks = 0
 
     def configure(self):
-        self.heard: list[str] = []
+        self.heard = []
         self.beak = self.create_publisher(Header, 'said', lossless_profile())
         self.create_subscription(Header, 'reported', self.on_told, lossless_profile())
         self.create_timer(0.01, self.on_timer)
@@ -82,7 +82,7 @@ class World(Spinner):
         self.executor = SingleThreadedExecutor()
         self.executor.add_node(self.parrot)
         self.executor.add_node(self.keeper)
-        self.echoes: list[str] = []
+        self.echoes = []
         self.mouth = self.keeper.create_publisher(Header, 'reported', lossless_profile())
         self.keeper.create_subscription(
             Header, 'said', lambda message: self.echoes.append(message.frame_id),

@@ -18,7 +18,7 @@ def test_a_client_is_ready_once_the_server_has_answered_and_not_before(ros_conte
     asking, serving = (Node(name, context=ros_context) for name in ('asking', 'player'))
     executor = SingleThreadedExecutor(context=ros_context)
     executor.add_node(asking)
-    asked: list[int] = []
+    asked = []
 
     def step(request, response):
         asked.append(request.frames)

@@ -35,7 +35,7 @@ def test_what_is_declared_of_a_participant_is_read_back(acks):
 @pytest.fixture
 def make(ros_context):
     """Makes nodes that end with the test."""
-    nodes: list[Node] = []
+    nodes = []
 
     def node(name, namespace):
         nodes.append(Node(name, context=ros_context, namespace=namespace))
@@ -112,7 +112,7 @@ def wait_for_publishers(node, topic, count):
 @pytest.fixture
 def apart(ros_domain):
     """Makes nodes, each in a separate DDS participant as a process has."""
-    made: list[tuple[rclpy.Context, Node]] = []
+    made = []
 
     def node(name):
         context = rclpy.Context()

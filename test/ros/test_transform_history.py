@@ -1,7 +1,6 @@
 """How many transforms of others are kept."""
 
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -23,7 +22,7 @@ def history(monkeypatch):
     monkeypatch.setattr(stack_connection, 'interface_class', lambda _name: None)
     monkeypatch.setattr(stack_connection, 'KEPT', 100)
     monkeypatch.setattr(stack_connection, 'MAX_STATIC', 10)
-    node: Any = None
+    node = None
     return TransformHistory(node)
 
 

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -171,7 +170,7 @@ def test_plotted_fields_are_fields_of_their_messages():
     assert len(paths) >= 5
     for path in paths:
         topic, *fields = path.split('.')
-        kind: Any = absolute()[topic]
+        kind = absolute()[topic]
         for field in fields:
             inner = kind.get_fields_and_field_types()[field.removesuffix('[:]')]
             if field.endswith('[:]'):

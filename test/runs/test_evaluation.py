@@ -35,7 +35,7 @@ def inputs(folder):
 
 
 def test_progress_names_suites_counts_questions_and_never_goes_back(tmp_path):
-    reported: list[tuple[str, float]] = []
+    reported = []
     evaluate_run(inputs(tmp_path), SUITES, progress=lambda *news: reported.append(news))
     texts, fractions = zip(*reported, strict=True)
     assert fractions == tuple(sorted(fractions))
@@ -65,7 +65,7 @@ def test_a_partial_map_is_marked_and_passes_only_where_that_is_allowed(tmp_path,
 @pytest.mark.parametrize('stage', ['reading the map', 'map_geometry: ', 'answered 20', 'writing'])
 def test_an_evaluation_that_is_stopped_leaves_nothing(stage, tmp_path):
     source = inputs(tmp_path)
-    jobs: list[EvaluationJob] = []
+    jobs = []
 
     def work(progress):
         def watched(text, fraction):
@@ -117,7 +117,7 @@ def test_an_output_folder_that_cannot_be_made_is_told(tmp_path):
 def test_a_server_that_fails_keeps_the_other_figures_and_the_next_evaluation_goes_on(
     tmp_path, monkeypatch
 ):
-    computed: list[str] = []
+    computed = []
     usual = MapGeometrySuite.evaluate
 
     def counted(suite, context):

@@ -22,7 +22,7 @@ def polled(queue, count, ended):
 
 
 def test_jobs_run_one_at_a_time_in_order():
-    ended: list[EvaluationJob] = []
+    ended = []
     gates = [threading.Event(), threading.Event()]
     queue = EvaluationQueue()
     jobs = [waiting_job(gate, ended) for gate in gates]
@@ -42,7 +42,7 @@ def test_nothing_starts_unless_it_may():
     gate = threading.Event()
     gate.set()
     queue = EvaluationQueue()
-    ended: list[EvaluationJob] = []
+    ended = []
     queue.submit(waiting_job(gate, ended))
     queue.poll(start=False)
     assert queue.current is None
@@ -50,7 +50,7 @@ def test_nothing_starts_unless_it_may():
 
 
 def test_a_job_in_the_queue_can_be_cancelled():
-    ended: list[EvaluationJob] = []
+    ended = []
     gate = threading.Event()
     queue = EvaluationQueue()
     first, second = (waiting_job(gate, ended) for _ in range(2))
@@ -66,7 +66,7 @@ def test_a_job_in_the_queue_can_be_cancelled():
 
 
 def test_stopping_ends_all_and_tells_all():
-    ended: list[EvaluationJob] = []
+    ended = []
     queue = EvaluationQueue()
     jobs = [waiting_job(threading.Event(), ended) for _ in range(3)]
     for job in jobs:

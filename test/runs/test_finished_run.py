@@ -3,8 +3,6 @@
 import os
 import re
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from support.world.maps import ground_truth, labelled_map
@@ -37,7 +35,7 @@ def remove(path):
         path.unlink()
 
 
-CHANGES: dict[str, tuple[str, Callable[[Path], None], str]] = {
+CHANGES = {
     'report': (f'{RUN}/report.json', append, 'report.json'),
     'no report': (f'{RUN}/report.json', remove, 'report.json'),
     'growth': (f'{RUN}/growth.json', append, 'growth.json'),

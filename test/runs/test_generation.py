@@ -1,7 +1,5 @@
 """Sequences of a small room on disk, in all formats."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from support.world.scenes import room_scene
@@ -22,7 +20,7 @@ from osmabench_ros.simulation.robot_path import RobotPath
 
 pytestmark = pytest.mark.gl
 
-DATA: dict[str, Any] = {
+DATA = {
     'name': 'room',
     'scenes': [{'reference': 'apartment', 'seed': 3}],
     'conditions': ['baseline', 'velocity'],
@@ -52,7 +50,7 @@ def small_room(monkeypatch):
 
 
 def test_one_run_gives_the_same_frames_in_every_format(tmp_path):
-    shown: list[float] = []
+    shown = []
     written = generate_sequences(
         configuration(), ALL, tmp_path, lambda _text, done: shown.append(done)
     )

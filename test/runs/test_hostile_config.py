@@ -18,7 +18,7 @@ from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.sequences.reading import reading_from_text
 from osmabench_ros.simulation.conditions import Condition, load_condition
 
-VALUES: dict[str, Any] = {
+VALUES = {
     'null': None,
     'true': True,
     'number': 7,

@@ -17,7 +17,7 @@ from osmabench_ros.simulation.conditions import (
 
 
 def config(**parts):
-    several: dict[str, object] = {
+    several = {
         'scenes': [{'seed': 1}, {'seed': 2}],
         'conditions': ['baseline', 'camera'],
         'mappers': [{'name': 'oracle'}, {'name': 'appearance'}],

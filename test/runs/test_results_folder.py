@@ -38,7 +38,6 @@ def test_a_folder_is_held_by_one_process_until_it_ends_even_by_a_kill(tmp_path):
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert holder.stdout is not None
     assert holder.stdout.readline() == 'held\n'
     for path in (root, root / 'run' / 'vqa', root / 'run'):
         with pytest.raises(RunError, match=IN_USE), lock_results(path):

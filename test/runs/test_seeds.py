@@ -41,7 +41,7 @@ class CountedRooms:
     """A room a seed, and how often each was loaded."""
 
     def __init__(self):
-        self.loaded: Counter[int] = Counter()
+        self.loaded = Counter()
 
     def __call__(self, item):
         self.loaded[item.seed] += 1

@@ -11,7 +11,7 @@ from osmabench_ros.runs.timings import Measurements, Participation
 def test_the_search_finds_the_edge_wherever_it_is(length):
     speeds = [1.5**i for i in range(length)]
     for edge in range(length + 1):
-        tried: list[float] = []
+        tried = []
 
         def follows(speed, edge=edge, tried=tried):
             assert speed not in tried, 'a run is not made twice'

@@ -46,7 +46,6 @@ def test_points_are_labelled_by_the_file_named_for_their_encoder(key, file):
 
 def test_a_point_without_a_feature_has_no_label(file):
     source = featured_map()
-    assert source.dense is not None
     rows = np.where(np.arange(300) < 5, -1, source.dense.feature_rows).astype(np.int32)
     holed = replace(source, dense=replace(source.dense, feature_rows=rows))
     text = OpenVocabularyLabeller(holed, {'clip': file})

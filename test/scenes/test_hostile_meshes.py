@@ -4,21 +4,17 @@ import base64
 import io
 import json
 import struct
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from PIL import Image
 from support.gltf_files import encoded_image, write_glb, write_gltf
 
-from osmabench_ros.errors import OsmabenchError, SceneError
+from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.assets import load_meshes
 from osmabench_ros.scenes.loading import load_scene
 
 PNG = base64.b64encode(encoded_image('png', size=8)).decode()
 URI = f'data:image/png;base64,{PNG}'
-
-Change = Callable[[dict[str, Any]], Any]
 
 
 def put(*path):
@@ -26,7 +22,7 @@ def put(*path):
     *keys, last, value = path
 
     def change(document):
-        place: Any = document
+        place = document
         for key in keys:
             place = place[key]
         place[last] = value
@@ -35,7 +31,7 @@ def put(*path):
 
 
 PRIMITIVE = ('meshes', 0, 'primitives', 0)
-CHANGES: dict[str, tuple[Change, type[OsmabenchError], str]] = {
+CHANGES = {
     '600 million points': (put('accessors', 0, 'count', 600_000_000), SceneError, 'as a mesh'),
     'indices 99': (put(*PRIMITIVE, 'indices', 99), SceneError, 'as a mesh'),
     'nodes are numbers': (put('nodes', [1]), SceneError, 'export the file again'),

@@ -52,7 +52,6 @@ def test_points_that_the_table_hides_are_unseen(truth):
     assert len(truth.surface) + len(truth.unseen) == pytest.approx(400 * 10, rel=0.02)
     assert (truth.seen_instances, truth.fused) == ((1, 2), None)
     assert {node.id for node in truth.graph.nodes} == {1, 2}
-    assert truth.surface.normals is not None
     np.testing.assert_allclose(np.abs(truth.surface.normals[:, 2]), 1, atol=1e-6)
     again = build_ground_truth(
         SQUARES, truth.camera_poses, truth.intrinsics, points_per_m2=400, seed=3

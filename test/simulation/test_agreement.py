@@ -62,7 +62,7 @@ def scene(tmp_path_factory):
 
 @pytest.fixture
 def simulators():
-    made: list[LoadsItself] = []
+    made = []
     yield made
     for simulator in made:
         simulator.close()

@@ -1,6 +1,5 @@
 """What every planner's paths must keep to; none of it knows who plans."""
 
-from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
 
@@ -15,7 +14,6 @@ from osmabench_ros.errors import MissingDependencyError
 from osmabench_ros.runs.config import MatrixConfig, Planner
 from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.scenes.visibility import RayCaster, sample_surface
 from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.simulation.walkable_grid import CLIMB_M, STEP_M
@@ -35,7 +33,7 @@ SCENES = 'room', 'ramp_house', 'stair_house', 'small_house'
 
 @pytest.fixture(scope='module', params=few(SCENES, 'room', 'stair_house'))
 def scene(request, tmp_path_factory):
-    known: dict[str, Callable[[], Scene]] = {
+    known = {
         'room': room_scene,
         'ramp_house': ramp_house,
         'stair_house': stair_house,

@@ -29,7 +29,7 @@ def test_a_sheet_has_a_row_a_condition_and_a_column_a_view(tmp_path):
         '  - {names: ["box*"], offset_m: [0, -1.2, 0], span: {segments: [0, 0.2]}}\n'
     )
     names = ['baseline', str(moving), 'baseline', 'nominal']
-    steps: list[float] = []
+    steps = []
     views = draw_conditions(
         room_scene(),
         [load_condition(name) for name in names],
@@ -73,7 +73,7 @@ def test_the_command_refuses_an_unknown_condition():
 def test_the_preview_tells_which_lights_are_lamps_and_reads_a_condition_once(
     reference, tmp_path, monkeypatch
 ):
-    read: list[str] = []
+    read = []
     monkeypatch.setattr(
         'osmabench_ros.simulation.conditions.load_condition',
         lambda name: read.append(name) or load_condition(name),

@@ -1,6 +1,5 @@
 """What a map lacks is not applicable: never zero, never silently absent, never an error."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -14,7 +13,6 @@ from osmabench_ros.suites.map_geometry import MapGeometrySuite
 from osmabench_ros.suites.openlex3d import OpenLex3DSuite
 from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
 from osmabench_ros.suites.scene_graph import SceneGraphSuite
-from osmabench_ros.suites.suite import Suite
 
 SUITES = {
     'segmentation': OsmaSegmentationSuite,
@@ -35,7 +33,7 @@ def of_points(semantic_map, **changes):
     return replace(semantic_map, dense=replace(semantic_map.dense, **changes))
 
 
-LACKING: dict[str, Callable[[SemanticMap], SemanticMap]] = {
+LACKING = {
     'nothing': lambda full: full,
     'points': lambda full: replace(full, dense=None),
     'every point': lambda full: replace(full, dense=DenseMap(NOTHING)),
@@ -60,7 +58,7 @@ LACKING: dict[str, Callable[[SemanticMap], SemanticMap]] = {
 
 
 def evaluate(suite, context):
-    made: Suite = SUITES[suite](options={})
+    made = SUITES[suite](options={})
     records = made.evaluate(context)
     found = {(item.mode, item.metric, item.class_name): item for item in records}
     assert len(found) == len(records)

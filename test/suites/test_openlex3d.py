@@ -86,7 +86,7 @@ def test_queries_come_from_a_mapping_file_or_a_level(context, perfect_map, tmp_p
     # The published code asks for "table" too, and all that it retrieves is wrong.
     assert found['compat', 'ap50'].n == 2
     assert found['compat', 'ap50'].value < 1.0
-    asked: list[str] = []
+    asked = []
 
     def recorded(space, prompts):
         asked.extend(prompts)

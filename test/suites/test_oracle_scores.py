@@ -5,7 +5,6 @@ from support.world import box_room
 from support.world.box_room import ROOM
 
 from osmabench_ros.mappers.oracle import OracleMapper
-from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.semantics.scene_graph import NodeKind
 from osmabench_ros.suites.instances import InstancesSuite
 from osmabench_ros.suites.scene_graph import SceneGraphSuite
@@ -30,7 +29,7 @@ def context():
 
 
 def scores(suite, context):
-    records: list[MetricRecord] = suite.evaluate(context)
+    records = suite.evaluate(context)
     return {item.metric: item.value for item in records if not item.class_name}
 
 

@@ -46,7 +46,6 @@ def test_an_unmapped_table_costs_strict_its_class_and_compat_nothing_it_should(
     context, with_dense
 ):
     dense = context.semantic_map.dense
-    assert dense is not None
     assert dense.labels is not None
     table = dense.labels == context.ground_truth.label_set.id_of('table')
     broken = replace(context, semantic_map=with_dense(valid=~table))
@@ -61,7 +60,6 @@ def test_an_unmapped_table_costs_strict_its_class_and_compat_nothing_it_should(
 
 def test_invented_surface_costs_strict_and_not_compat(context, with_dense):
     dense = context.semantic_map.dense
-    assert dense is not None
     assert dense.labels is not None
     assert dense.instances is not None
     ghost = dense.points + np.array([0, 0, 20], np.float32)
@@ -149,7 +147,6 @@ def test_a_labeller_names_feature_maps_from_the_vocabulary_of_the_mode(context, 
 
     def labeller(semantic_map, names):
         asked.append(list(names))
-        assert semantic_map.dense is not None
         return np.full(len(semantic_map.dense.points), names.index('floor'))
 
     features = FeatureSpace('clip', np.zeros((1, 4), np.float32), 'ViT-B-32')
@@ -181,7 +178,6 @@ def test_labels_unknown_to_the_label_set_and_nan_points_are_refused(
     context, perfect_map, with_dense
 ):
     dense = perfect_map.dense
-    assert dense is not None
     labels = np.full(len(dense.points), 4711, np.int32)
     with pytest.raises(MetricError, match='4711'):
         evaluate(replace(context, semantic_map=with_dense(labels=labels)))

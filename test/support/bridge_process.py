@@ -12,7 +12,6 @@ from rosgraph_msgs.msg import Clock
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.spec.isolation import make_isolated_environment
-from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.ros.matched_client import LifecycleClient, MatchedClient
 from osmabench_ros.ros.messages.poses import stamp_from_message
 from osmabench_ros.ros.node.frame_receiver import Acknowledger, FrameReceiver
@@ -63,12 +62,12 @@ class Audience(Spinner):
         self.executor = SingleThreadedExecutor(context=context)
         self.executor.add_node(self.node)
         self.manager = LifecycleClient(self.node, self.executor, timeout_s=60.0)
-        self.frames: list[Frame] = []
-        self.clocks_ns: list[int] = []
-        self.states: list[RunState] = []
-        self.infos: list[RunInfo] = []
-        self.lights: list[LightingState] = []
-        self.labels: list[LabelInfo] = []
+        self.frames = []
+        self.clocks_ns = []
+        self.states = []
+        self.infos = []
+        self.lights = []
+        self.labels = []
         self._acknowledges = acknowledges
         # A run ends when one that is not a participant of it could acknowledge.
         self._acks = Acknowledger(self.node, 'audience') if acknowledges is not None else None

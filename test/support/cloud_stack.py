@@ -26,8 +26,8 @@ class CloudStack(Node):
 
     def __init__(self):
         super().__init__(self.name)
-        self.parts: dict[int, dict[str, object]] = {}
-        self.clouds: list[np.ndarray] = []
+        self.parts = {}
+        self.clouds = []
         self.publisher = self.create_publisher(PointCloud2, self.topic, 1)
         for name, kind, topic in (
             ('depth', Image, 'camera/depth/image_rect'),

@@ -1,7 +1,6 @@
 """The commands of osmabench, by name, and how words are parsed for them."""
 
 from functools import cache
-from typing import Any
 
 import typer
 
@@ -26,7 +25,7 @@ def commands():
 
 def parse(words):
     """Parse words as the command that they name does, without running it; raise its error."""
-    command: Any = group()
+    command = group()
     while hasattr(command, 'commands') and words:
         if words[0] not in command.commands:
             raise ValueError(f'no command "{words[0]}"')

@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from osmabench_ros.base.files import DRAFT_PREFIX, MARKER, claim_folder, write_json
@@ -56,7 +55,7 @@ def report(root):
     write_matrix_report(CONFIG, plans, [failed], root)
 
 
-STAGES: dict[str, Callable[[Path], None]] = {
+STAGES = {
     'folder': hold,
     'manifest': lambda root: write_json(root / 'run' / 'manifest.json', {'run_id': 'x'}),
     'truth': lambda root: write_ground_truth(ground_truth(), root / 'shared' / 'ground_truth'),

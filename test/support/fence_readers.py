@@ -4,7 +4,6 @@ import ctypes
 import os
 import sys
 import warnings
-from typing import Any
 
 import numpy as np
 
@@ -62,14 +61,14 @@ def return_much(path):
 
 
 def return_shared(path):
-    value: list[Any] = ['x' * 100]
+    value = ['x' * 100]
     for _ in range(30):
         value = [value, value]
     return value
 
 
 def return_cycle(path):
-    value: list[Any] = []
+    value = []
     value.append(value)
     return value
 

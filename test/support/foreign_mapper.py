@@ -40,7 +40,7 @@ class ForeignMapper(Node):
         super().__init__('mapper')
         self.acks = Acknowledger(self, 'mapper')
         self.maps = MapPublisher(self, 'mapper')
-        self.points: list[np.ndarray] = []
+        self.points = []
         self.finished = False
         self.receiver = FrameReceiver(
             self,

@@ -24,8 +24,8 @@ class LocalisingStack(CloudStack):
 
     def __init__(self):
         super().__init__()
-        self.edges: dict[str, tuple[str, np.ndarray]] = {}
-        self.start: np.ndarray | None = None
+        self.edges = {}
+        self.start = None
         self.tf = self.create_publisher(TFMessage, '/tf', 10)
         self.create_subscription(TFMessage, '/tf_static', self.learn, LATCHED)
 

@@ -167,7 +167,7 @@ def _openai(text, kind, tokens, calls):
     usage = {'prompt_tokens': tokens[0], 'completion_tokens': tokens[1]}
     if kind == 'empty':
         return {'choices': [], 'usage': usage}
-    message: dict[str, Any] = {'role': 'assistant', 'content': text}
+    message = {'role': 'assistant', 'content': text}
     if calls:
         functions = [{'name': name, 'arguments': arguments} for name, arguments in calls]
         message['content'] = None
@@ -191,7 +191,7 @@ def _gemini(text, kind, tokens, calls):
         return {'candidates': [], 'usageMetadata': usage}
     if kind == 'refusal':
         return {'promptFeedback': {'blockReason': 'SAFETY'}, 'usageMetadata': usage}
-    parts: list[dict[str, Any]] = [
+    parts = [
         {
             'functionCall': {'name': name, 'args': json.loads(arguments)},
             'thoughtSignature': 'c2lnbmVk',

@@ -5,7 +5,6 @@ import shutil
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -17,7 +16,7 @@ class Nodes:
 
     def __init__(self, cluster, folder):
         self._cluster, self._folder = cluster, folder
-        self._nodes: dict[str, Any] = {}
+        self._nodes = {}
 
     @property
     def address(self):

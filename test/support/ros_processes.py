@@ -49,7 +49,7 @@ class Listener(Spinner):
         self.node = Node('listener', context=context)
         self.executor = SingleThreadedExecutor(context=context)
         self.executor.add_node(self.node)
-        self.heard: list[list[str]] = []
+        self.heard = []
         for topic in topics:
             self._subscribe(topic)
 

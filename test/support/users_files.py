@@ -42,7 +42,7 @@ def snapshot(*folders):
     found = {}
     for folder in folders:
         for path in (folder, *sorted(folder.rglob('*'))):
-            content: bytes | str | None = None
+            content = None
             if path.is_symlink():
                 content = os.readlink(path)
             elif path.is_file():

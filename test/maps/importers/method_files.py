@@ -7,7 +7,6 @@ import sqlite3
 import sys
 import types
 import uuid
-from typing import Any
 
 import numpy as np
 
@@ -202,7 +201,7 @@ def write_bbq(folder, features=False, nodes=True):
     """Write a BBQ map; OSMa-Bench adds `clip_ft`, a tensor of shape (1, 512)."""
     objects = []
     for i, points in enumerate((CHAIR, TABLE)):
-        item: dict[str, Any] = {
+        item = {
             'id': [3, 8, 9][: i + 2],
             'num_detections': 3,
             'color_image_idx': 3,
@@ -411,7 +410,7 @@ def write_dualmap(folder):
     kind = other_class('utils.object', 'GlobalObject')
     folder.mkdir(parents=True, exist_ok=True)
     for number, points in ((2, CHAIR), (5, TABLE)):
-        item: Any = kind()
+        item = kind()
         item.__dict__ |= {
             'uid': uuid.UUID(int=number),
             'pcd_points': points.tolist(),
@@ -428,7 +427,7 @@ def write_pointcloud(folder):
     write_cloud(folder / 'cloud.ply', CHAIR, instance=np.ones(40, np.int32), **gray(40))
 
 
-FORMS: dict[str, tuple[str, Any]] = {
+FORMS = {
     'conceptgraphs': ('conceptgraphs', write_conceptgraphs),
     'ali-dev': ('conceptgraphs', write_ali_dev),
     'bbq': ('bbq', write_bbq),

@@ -3,9 +3,7 @@
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -109,7 +107,7 @@ def pcd(data, count=9_000_000_000, rows='1 2 3\n' * 9):
 
 
 NODE = 'graph/objects/0_0_0.json'
-REFUSED: list[tuple[str, Callable[[Path], Any], str]] = [
+REFUSED = [
     ('conceptgraphs', two_maps, 'more than one ConceptGraphs map'),
     ('conceptgraphs', other_graph, 'names object 40'),
     ('conceptgraphs', pickled({'pcd_np': CHAIR[:, :2]}), r'\[0\]: "pcd_np" has shape \(40, 2\)'),

@@ -1,14 +1,13 @@
 """When a map that was announced is given up."""
 
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from osmabench_ros.errors import ContractError
 from osmabench_ros.maps.announced_map import MapArrival
 
-MESSAGE: Any = SimpleNamespace(participant='mapper', chunk_count=10, payload_size=2**20)
+MESSAGE = SimpleNamespace(participant='mapper', chunk_count=10, payload_size=2**20)
 
 
 def follow(missing_at, step_s=1.0):

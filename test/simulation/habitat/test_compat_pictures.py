@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from support.habitat_files import textured_box, write_dataset, write_json
 from support.world.scenes import CAMERA, camera_at
 
@@ -20,8 +19,6 @@ from osmabench_ros.scenes.scene import Light, Lighting, LightKind
 from osmabench_ros.simulation.conditions import compute_lighting, load_condition
 from osmabench_ros.simulation.habitat.simulator import PYTHON_VARIABLE, HabitatSimulator
 from osmabench_ros.simulation.schedule import Moment
-
-Image = NDArray[np.uint8]
 
 VIEW = camera_at(-1.8, 0.3, 1.2, -0.15)
 LAMP = Light('lamp', position=(-0.8, -0.6, 1.9), color=(1.0, 0.9, 0.8), intensity=2.0)

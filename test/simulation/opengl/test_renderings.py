@@ -112,7 +112,7 @@ def test_automatic_exposure_takes_brightness_out(make):
     scene = grey_wall()
     automatic = make(scene, rendering='standard', exposure='automatic')
     fixed = make(scene, rendering='standard')
-    pictures: dict[str, list[float]] = {'automatic': [], 'fixed': []}
+    pictures = {'automatic': [], 'fixed': []}
     for intensity in (2.0, 8.0):
         lighting = Lighting((Light('a', position=(0, 0, 0), intensity=intensity),))
         for name, simulator in (('automatic', automatic), ('fixed', fixed)):

@@ -5,7 +5,6 @@ import sqlite3
 from contextlib import closing
 from dataclasses import asdict
 from functools import cache
-from typing import Any
 
 import numpy as np
 import yaml
@@ -61,7 +60,7 @@ FOREIGN = {
 def typestore():
     """Return the types of Humble, of this package and of some others."""
     store = get_typestore(Stores.ROS2_HUMBLE)
-    types: dict[str, Any] = {}
+    types = {}
     for name, text in FOREIGN.items():
         types.update(get_types_from_msg(text, name))
     for file in sorted((TESTS.parent / 'msg').glob('*.msg')):
@@ -204,7 +203,7 @@ def write_messages(
     bag = Writer(folder, version=8 if version < 9 else 9, storage_plugin=storage)
     bag.set_compression(mode, CompressionFormat.ZSTD)
     with bag:
-        connections: dict[str, Any] = {}
+        connections = {}
         for topic, log_ns, message in messages:
             kind = message.__msgtype__
             if topic not in connections:
