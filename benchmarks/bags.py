@@ -25,12 +25,11 @@ import numpy as np
 import psutil
 import rclpy
 from geometry_msgs.msg import PoseStamped
+from measuring import console, empty_table
 from nav_msgs.msg import Odometry
 from osmabench_ros.msg import RunState
 from rclpy.node import Node
 from rclpy.serialization import serialize_message
-from rich.console import Console
-from rich.table import Table
 from sensor_msgs.msg import CameraInfo, Image
 
 from osmabench_ros.base import contract as topics
@@ -62,7 +61,6 @@ TYPES = {
     topics.ODOMETRY: Odometry,
 }
 FINISH_S = 600.0
-console = Console()
 
 
 def frame_messages(index: int) -> dict[str, bytes]:
@@ -231,11 +229,8 @@ def show(
     """Print the times."""
     console.print(report.summary(), highlight=False)
     raw = sum(len(data) for data in frame_messages(0).values()) * RATE_HZ
-    table = Table(
-        title=f'{raw / 1e6:.0f} MB/s for {options.seconds} s, {options.compression.value}'
-    )
-    for column in ('', 'CPU s', 'cores', 'recorder / this'):
-        table.add_column(column, justify='left' if not column else 'right')
+    title = f'{raw / 1e6:.0f} MB/s for {options.seconds} s, {options.compression.value}'
+    table = empty_table(title, ('',), ('CPU s', 'cores', 'recorder / this'))
     table.add_row('recorder', f'{recorder_s:.1f}', f'{recorder_s / options.seconds:.0%}', '1')
     for label, used_s in plain.items():
         share, ratio = used_s / options.seconds, recorder_s / used_s

@@ -12,7 +12,6 @@ alone, the sizes of what was written, and how long Chromium takes until pages ar
 import json
 import resource
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from measuring import timed_command
 
 from osmabench_ros.base.files import claim_folder
 from osmabench_ros.runs.evaluate.evaluation import REPORT
@@ -98,14 +98,10 @@ def opening_s(page: Path, picture: Path) -> float:
 def build_s(root: Path, out: Path) -> tuple[float, float]:
     """Return wall time and processor time of building the report, in seconds."""
     shutil.rmtree(out, ignore_errors=True)
-    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    command = [sys.executable, '-m', 'osmabench_ros.cli', 'report', str(root), '--out', str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    wall_s = time.perf_counter() - started
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    wall_s, spent_s, warned = timed_command(['report', str(root), '--out', str(out)])
     if not (out / 'report.html').is_file():
-        sys.exit(done.stderr[-2000:])
-    return wall_s, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        sys.exit(warned[-2000:])
+    return wall_s, spent_s
 
 
 def fixed_load_s(root: Path) -> float:

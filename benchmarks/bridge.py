@@ -9,7 +9,6 @@ that of the bridge node as runs start it, over rendering the same frames before 
 a mapper that only acknowledges. Run it on an idle machine; the load before and after is printed.
 """
 
-import argparse
 import json
 import os
 import sys
@@ -19,14 +18,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import rclpy
+import typer
 from bridge_subscriber import NAME
+from measuring import console, empty_table
 from osmabench_ros.msg import FrameAck
 from rclpy.node import Node
-from rich.console import Console
-from rich.table import Table
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.bringup.runner.node_processes import ManagedProcess
@@ -52,7 +52,6 @@ IMAGES = {'rgbd': 'RGB-D', 'all': 'all four'}
 TARGET_OVERHEAD = 0.15
 TIMEOUT_S = 60.0
 IDLE = DeclaredParticipant(name=NAME, acks=True)
-console = Console()
 
 
 @dataclass(frozen=True)
@@ -90,21 +89,18 @@ class Setting:
 
 
 @contextmanager
-def prepared(options: argparse.Namespace) -> Iterator[Setting]:
+def prepared(reference: str, seed: int, condition: str) -> Iterator[Setting]:
     """Yield a setting whose path is planned and whose domain no other uses."""
     with tempfile.TemporaryDirectory() as name, private_domain() as domain:
         environment = dict(make_isolated_environment(domain))
         os.environ.update(environment)
-        scene = load_scene(options.scene, seed=options.seed)
+        scene = load_scene(reference, seed=seed)
         navigation = WalkableGrid.of_scene(scene, radius_m=0.2, height_m=1.5)
-        path = plan_path(navigation, goals=5, seed=options.seed)
+        path = plan_path(navigation, goals=5, seed=seed)
         file = Path(name) / 'path.json'
         file.write_text(json.dumps(path.to_json()))
-        settings = BridgeSettings(
-            scene=SceneConfig(reference=options.scene, seed=options.seed),
-            condition=options.condition,
-            path_file=file,
-        )
+        config = SceneConfig(reference=reference, seed=seed)
+        settings = BridgeSettings(scene=config, condition=condition, path_file=file)
         yield Setting(Path(name), environment, settings, float(path.times_s(Motion())[-1]))
 
 
@@ -197,9 +193,8 @@ def over_dds(setting: Setting, frames: SimulatedFrames, images: str) -> tuple[fl
 
 def print_rates(setting: Setting, frame_count: int) -> None:
     """Print frames per second of the three ways."""
-    table = Table(title='frames/s with rendering')
-    for column in ('size', 'images', 'bare', 'as messages', 'over DDS', 'publish to ack, ms'):
-        table.add_column(column, justify='left' if column in ('size', 'images') else 'right')
+    figures = ('bare', 'as messages', 'over DDS', 'publish to ack, ms')
+    table = empty_table('frames/s with rendering', ('size', 'images'), figures)
     for size in SIZES:
         frames = open_frames(setting.values(size, frame_count))
         for images, title in IMAGES.items():
@@ -261,9 +256,8 @@ def _aligned(
 
 def print_overhead(setting: Setting, frame_count: int) -> None:
     """Print what the lockstep bridge adds to the time of rendering."""
-    table = Table(title='the bridge in lockstep with an idle mapper, ms/frame')
-    for column in ('size', 'images', 'rendering', 'bridge', 'overhead'):
-        table.add_column(column, justify='left' if column in ('size', 'images') else 'right')
+    headline = 'the bridge in lockstep with an idle mapper, ms/frame'
+    table = empty_table(headline, ('size', 'images'), ('rendering', 'bridge', 'overhead'))
     for size in SIZES:
         for images, title in IMAGES.items():
             before = _rendering(setting, size, frame_count)
@@ -298,27 +292,24 @@ def print_memory(setting: Setting, frame_count: int) -> None:
         )
 
 
-def main() -> None:
+def main(
+    scene: str = 'apartment',
+    seed: int = 0,
+    condition: str = 'baseline',
+    frames: Annotated[int, typer.Option(min=3, help='of every measurement')] = 60,
+    memory_frames: Annotated[int, typer.Option(min=0, help='20 or more; 0 is none')] = 2000,
+) -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument('--scene', default='apartment')
-    parser.add_argument('--seed', type=int, default=0)
-    parser.add_argument('--condition', default='baseline')
-    parser.add_argument('--frames', type=int, default=60, help='of every measurement, 3 or more')
-    parser.add_argument('--memory-frames', type=int, default=2000, help='0 leaves it out')
-    options = parser.parse_args()
-    if options.frames < 3 or 0 < options.memory_frames < 20 or options.memory_frames < 0:
-        parser.error('--frames must be 3 or more, --memory-frames 0 or 20 or more')
-    with prepared(options) as setting:
+    if 0 < memory_frames < 20:
+        raise typer.BadParameter('--memory-frames must be 0 or 20 or more')
+    with prepared(scene, seed, condition) as setting:
         console.print(f'{os.cpu_count()} cores, load before: {os.getloadavg()[0]:.1f}')
-        print_rates(setting, options.frames)
-        print_overhead(setting, options.frames)
-        if options.memory_frames:
-            print_memory(setting, options.memory_frames)
+        print_rates(setting, frames)
+        print_overhead(setting, frames)
+        if memory_frames:
+            print_memory(setting, memory_frames)
         console.print(f'load after: {os.getloadavg()[0]:.1f}')
 
 
 if __name__ == '__main__':
-    main()
+    typer.run(main)

@@ -7,11 +7,9 @@ Tasks of known length go through the scheduler of `osmabench run --cluster` to n
 machine. Then fewer tasks, of which some last long and some kill their worker, go the same way.
 """
 
-import argparse
 import math
 import os
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -21,15 +19,14 @@ from typing import Any, NamedTuple
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
-from rich.console import Console
+import typer
+from measuring import console
 
 from osmabench_ros.base.progress import silent
 from osmabench_ros.errors import OsmabenchWarning
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.report_model import RunReport, Status
-
-console = Console(width=None if sys.stdout.isatty() else 99)
 
 
 class Measured(NamedTuple):
@@ -121,13 +118,8 @@ def through_ray(
     return Measured(makespan_s, float(sum(lengths_s)), sum(nodes), driver_s, lost)
 
 
-def main() -> int:
+def main(tasks: int = 400) -> None:
     """Measure tasks on four nodes, then others that die."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument('--tasks', type=int, default=400)
-    tasks = parser.parse_args().tasks
     nodes, random = (2, 2, 2, 2), np.random.default_rng(2)
     console.print(through_ray(nodes, random.uniform(0.1, 0.3, tasks)).verdict(tasks))
     mtbf_s, lengths_s = 20.0, np.where(random.random(200) < 0.05, 4.0, 1.0)
@@ -136,8 +128,7 @@ def main() -> int:
         f'{len(lengths_s)} tasks of 1 s, one in twenty of 4 s, a worker killed every {mtbf_s:.0f} '
         f's: {found.makespan_s:.1f} s with {found.lost} tries lost'
     )
-    return 0
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    typer.run(main)

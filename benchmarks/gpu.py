@@ -274,9 +274,7 @@ PARTS = {'metrics': metrics, 'renderer': renderer, 'open_vocabulary': networks}
 
 def shown(results: list[Result]) -> Table:
     """Lay the results out."""
-    table = Table(title='CPU and GPU')
-    for name in ('part', 'work', 'CPU s', 'GPU s', 'ratio', 'alike'):
-        table.add_column(name)
+    table = Table('part', 'work', 'CPU s', 'GPU s', 'ratio', 'alike', title='CPU and GPU')
     for item in results:
         gpu, ratio = (f'{item.gpu_s:.4f}', f'{item.ratio:.1f}') if item.gpu_s else ('', '')
         table.add_row(item.part, item.work, f'{item.cpu_s:.4f}', gpu, ratio, item.alike)

@@ -142,9 +142,7 @@ class ApartmentSequence:
         self.setup = setup
         self.scene: Scene = load_scene('apartment', seed=seed)
         navigation = WalkableGrid.of_scene(
-            self.scene,
-            radius_m=setup.robot_radius_m,
-            height_m=setup.robot_height_m,
+            self.scene, radius_m=setup.robot_radius_m, height_m=setup.robot_height_m
         )
         path = robot_path.plan_path(navigation, goals=setup.goals, seed=seed)
         longest_s = (setup.max_frames - 1) / setup.frame_rate_hz

@@ -18,16 +18,17 @@ metrics are measured apart, in this process, on the same frames and maps. The ex
 the ratio reaches --ratio and the overhead stays below --overhead.
 """
 
-import argparse
 import os
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import psutil
-from rich.console import Console
+import typer
+from measuring import console
 from rich.table import Table
 
 from osmabench_ros.base.progress import silent
@@ -44,8 +45,6 @@ from osmabench_ros.runs.report_model import Status
 CONDITIONS = ('baseline', 'nominal', 'camera', 'daytime', 'flicker', 'camera_headlight')
 MAPPERS = ('oracle', 'appearance')
 JOBS = 2
-RATIO, OVERHEAD_S = 0.85, 2.5
-console = Console(width=None if sys.stdout.isatty() else 99)
 
 
 @dataclass(frozen=True)
@@ -179,39 +178,34 @@ def print_costs(costs: dict[str, Cost]) -> None:
     console.print(table)
 
 
-def main() -> int:
+def main(
+    conditions: Annotated[int, typer.Option(min=2, max=len(CONDITIONS), help='two runs each')] = 6,
+    ratio: Annotated[float, typer.Option(help='of the bound')] = 0.85,
+    overhead: Annotated[float, typer.Option(help='seconds')] = 2.5,
+) -> None:
     """Measure, print, and judge."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument('--conditions', type=int, default=6, help='two runs each (default: 6)')
-    parser.add_argument('--ratio', type=float, default=RATIO, help='of the bound (default: 0.85)')
-    parser.add_argument('--overhead', type=float, default=OVERHEAD_S, help='s (default: 2.5)')
-    arguments = parser.parse_args()
-    if not 2 <= arguments.conditions <= len(CONDITIONS):
-        parser.error(f'--conditions must be 2 to {len(CONDITIONS)}')
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix='osmabench_matrix_') as name:
         folder = Path(name)
         few = measured(folder / 'few', 1, jobs=1)
-        many = measured(folder / 'many', arguments.conditions, jobs=1)
-        two = measured(folder / 'several', arguments.conditions)
-        mapping, metrics = work_s(folder / 'several', arguments.conditions)
+        many = measured(folder / 'many', conditions, jobs=1)
+        two = measured(folder / 'several', conditions)
+        mapping, metrics = work_s(folder / 'several', conditions)
     print_costs({'one job': few, 'one job ': many, f'{JOBS} jobs': two})
     whole = further_run_s(many, few)
-    overhead = whole - mapping - metrics
+    beyond = whole - mapping - metrics
     console.print(
         f'a further run: {whole:.2f} s of processor time, of which mapping {mapping:.2f}, metrics '
-        f'{metrics:.2f}, overhead {overhead:.2f} (at most {arguments.overhead:g}); all that is '
+        f'{metrics:.2f}, overhead {beyond:.2f} (at most {overhead:g}); all that is '
         f'done once included: {two.processor_s / two.runs - mapping - metrics:.2f} s a run'
     )
     console.print(
-        f'{JOBS} jobs reach {two.ratio:.0%} of the bound (at least {arguments.ratio:.0%}), and '
+        f'{JOBS} jobs reach {two.ratio:.0%} of the bound (at least {ratio:.0%}), and '
         f'used {two.used:.0%} of what others left; load average {load:.1f} before, '
         f'{os.getloadavg()[0]:.1f} after, {os.cpu_count()} cores'
     )
-    return 0 if two.ratio >= arguments.ratio and overhead < arguments.overhead else 1
+    sys.exit(two.ratio < ratio or beyond >= overhead)
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    typer.run(main)

@@ -75,6 +75,10 @@ class Meshes:
         (item,) = self.named(phrase)
         return item
 
+    def first(self, query: Query) -> SceneObject:
+        """Return the only seen object that the first phrase of a query means."""
+        return self.one(query.phrases[0])
+
     def corners(self, item: SceneObject) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the lower and the upper corner of the box around an object."""
         parts = [
@@ -151,25 +155,24 @@ class Meshes:
     def above_floor_m(self, item: SceneObject) -> float:
         """Return the height of an object's top above the lowest surface below its centre."""
         low, high = self.corners(item)
-        floors = [other for other in self.scene.objects if self.scene.class_name(other) == 'floor']
+        x, y, _ = self.center(item)
         tops = [
-            self.corners(floor)[1][2]
-            for floor in floors
-            if (self.corners(floor)[0][:2] <= self.center(item)[:2]).all()
-            and (self.corners(floor)[1][:2] >= self.center(item)[:2]).all()
-            and self.corners(floor)[1][2] <= low[2] + 0.1
+            end[2]
+            for start, end in self.floors
+            if start[0] <= x <= end[0] and start[1] <= y <= end[1] and end[2] <= low[2] + 0.1
         ]
         return float(high[2] - max(tops))
+
+    @property
+    def floors(self) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """The corners of all floors."""
+        every = self.scene.objects
+        return [self.corners(item) for item in every if self.scene.class_name(item) == 'floor']
 
     def floor_number(self, item: SceneObject) -> int:
         """Return how many floors, 2 m apart, are below an object, without the lowest one."""
         low, _ = self.corners(item)
-        tops = sorted(
-            float(self.corners(floor)[1][2])
-            for floor in self.scene.objects
-            if self.scene.class_name(floor) == 'floor'
-        )
-        below = np.array([top for top in tops if top <= low[2] + 0.1])
+        below = sorted(end[2] for _, end in self.floors if end[2] <= low[2] + 0.1)
         return int((np.diff(below) > 2.0).sum())
 
     def gap_m(self, first: SceneObject, second: SceneObject) -> NDArray[np.float64]:
@@ -261,12 +264,10 @@ class Meshes:
 
     def related(self, source: SceneObject, word: str, target: SceneObject) -> bool:
         """Return whether a relation holds, by rays and distances."""
-        if word in ('next to', 'near'):
-            return (
-                self.beside(source, target)
-                if word == 'next to'
-                else self.within(source, target, 0.8)
-            )
+        if word == 'next to':
+            return self.beside(source, target)
+        if word == 'near':
+            return self.within(source, target, 0.8)
         if word == 'on':
             return self.bears(target, source) and not self.holds(target, source)
         if word == 'in':
@@ -380,7 +381,7 @@ def _there(test: Callable[..., bool]) -> Proof:
 
 
 PROOFS: Mapping[Kind, Proof] = {
-    QueryKind.CENTER: lambda m, q: tuple(m.center(m.one(q.phrases[0])).tolist()),
+    QueryKind.CENTER: lambda m, q: tuple(m.center(m.first(q)).tolist()),
     QueryKind.SAME_ROOM: lambda m, q: _yes_no(len({m.room(m.one(p)) for p in q.phrases}) == 1),
     QueryKind.COUNT: lambda m, q: len(m.named(q.phrases[0])),
     QueryKind.COUNT_WITH: lambda m, q: sum(
@@ -389,21 +390,19 @@ PROOFS: Mapping[Kind, Proof] = {
     QueryKind.MORE_OF: lambda m, q: _yes_no(
         len(m.named(q.phrases[0])) > len(m.named(q.phrases[1]))
     ),
-    QueryKind.ROOM_AREA: lambda m, q: m.room_area_m2(m.one(q.phrases[0])),
-    QueryKind.HEIGHT: lambda m, q: float(m.size(m.one(q.phrases[0]))[2]),
+    QueryKind.ROOM_AREA: lambda m, q: m.room_area_m2(m.first(q)),
+    QueryKind.HEIGHT: lambda m, q: float(m.size(m.first(q))[2]),
     QueryKind.DISTANCE: lambda m, q: float(
         np.linalg.norm(np.subtract(*(m.center(m.one(p)) for p in q.phrases)))
     ),
     QueryKind.WALK: lambda m, q: m.way_m(*map(m.one, q.phrases)),
     QueryKind.WALK_CLOSER: _shorter,
-    QueryKind.RELATED: lambda m, q: _yes_no(
-        m.related(m.one(q.phrases[0]), q.word, m.one(q.phrases[1]))
-    ),
-    QueryKind.RELATED_TO: lambda m, q: _only(m, m.sources(q.word, m.one(q.phrases[0]))),
-    QueryKind.SUPPORTED_BY: lambda m, q: _only(m, m.sources('on', m.one(q.phrases[0]))),
-    QueryKind.CONTAINER_OF: lambda m, q: _only(m, m.targets(m.one(q.phrases[0]), 'in')),
-    QueryKind.OPEN_FIRST: lambda m, q: _only(m, m.targets(m.one(q.phrases[0]), 'in')),
-    QueryKind.FIXED_TO: lambda m, q: _only(m, m.targets(m.one(q.phrases[0]), 'attached to')),
+    QueryKind.RELATED: lambda m, q: _yes_no(m.related(m.first(q), q.word, m.one(q.phrases[1]))),
+    QueryKind.RELATED_TO: lambda m, q: _only(m, m.sources(q.word, m.first(q))),
+    QueryKind.SUPPORTED_BY: lambda m, q: _only(m, m.sources('on', m.first(q))),
+    QueryKind.CONTAINER_OF: lambda m, q: _only(m, m.targets(m.first(q), 'in')),
+    QueryKind.OPEN_FIRST: lambda m, q: _only(m, m.targets(m.first(q), 'in')),
+    QueryKind.FIXED_TO: lambda m, q: _only(m, m.targets(m.first(q), 'attached to')),
     QueryKind.EXISTS: _there(lambda there: there),
     QueryKind.ABSENT: _there(lambda there: not there),
     QueryKind.BOTH: _there(lambda first, second: first and second),
@@ -415,21 +414,17 @@ PROOFS: Mapping[Kind, Proof] = {
     QueryKind.CLOSER: lambda m, q: min(
         q.phrases[:2], key=lambda phrase: _straight_m(m, phrase, q.phrases[2])
     ),
-    QueryKind.CLEARANCE: lambda m, q: _yes_no(
-        m.free_above_m(m.one(q.phrases[0])) >= (q.number or 0)
-    ),
-    QueryKind.AFFORDS_ON: lambda m, q: _yes_no(
-        _affords(m, m.sources('on', m.one(q.phrases[0])), q) > 0
-    ),
+    QueryKind.CLEARANCE: lambda m, q: _yes_no(m.free_above_m(m.first(q)) >= (q.number or 0)),
+    QueryKind.AFFORDS_ON: lambda m, q: _yes_no(_affords(m, m.sources('on', m.first(q)), q) > 0),
     QueryKind.AFFORDS_NEAR: lambda m, q: _yes_no(
-        _affords(m, m.sources('next to', m.one(q.phrases[0])), q) > 0
+        _affords(m, m.sources('next to', m.first(q)), q) > 0
     ),
     QueryKind.AFFORDS_COUNT: lambda m, q: _affords(m, iter(m.things), q),
-    QueryKind.LOADED: lambda m, q: _yes_no(any(m.sources('on', m.one(q.phrases[0])))),
-    QueryKind.UNLOADED: lambda m, q: _yes_no(not any(m.sources('on', m.one(q.phrases[0])))),
+    QueryKind.LOADED: lambda m, q: _yes_no(any(m.sources('on', m.first(q)))),
+    QueryKind.UNLOADED: lambda m, q: _yes_no(not any(m.sources('on', m.first(q)))),
     QueryKind.SUPPORT_OF: lambda m, q: (
-        _only(m, m.targets(m.one(q.phrases[0]), 'on'))
-        or _only(m, (item for item in m.seen if m.bears(item, m.one(q.phrases[0]))))
+        _only(m, m.targets(m.first(q), 'on'))
+        or _only(m, (item for item in m.seen if m.bears(item, m.first(q))))
     ),
     QueryKind.ROUND: lambda m, q: sum(
         m.beside(item, m.one(q.phrases[1])) for item in m.named(q.phrases[0])
@@ -449,15 +444,13 @@ PROOFS: Mapping[Kind, Proof] = {
     QueryKind.WHICH_FITS: lambda m, q: next(
         (p for p in q.phrases[:2] if _fits(m, Query(q.kind, (p, q.phrases[2])))), None
     ),
-    QueryKind.FLOOR_OF: lambda m, q: m.floor_number(m.one(q.phrases[0])),
-    QueryKind.UPSTAIRS: lambda m, q: _yes_no(m.floor_number(m.one(q.phrases[0])) > 0),
+    QueryKind.FLOOR_OF: lambda m, q: m.floor_number(m.first(q)),
+    QueryKind.UPSTAIRS: lambda m, q: _yes_no(m.floor_number(m.first(q)) > 0),
     QueryKind.FITS_ON: lambda m, q: _yes_no(_fits(m, q)),
     QueryKind.PASSABLE: lambda m, q: _yes_no(
         float(np.linalg.norm(m.gap_m(*map(m.one, q.phrases))[:2])) >= (q.number or 0)
     ),
-    QueryKind.REACHABLE: lambda m, q: _yes_no(
-        m.above_floor_m(m.one(q.phrases[0])) <= (q.number or 0)
-    ),
+    QueryKind.REACHABLE: lambda m, q: _yes_no(m.above_floor_m(m.first(q)) <= (q.number or 0)),
 }  # fmt: skip
 
 _DIRECTION = re.compile(

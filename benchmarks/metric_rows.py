@@ -73,12 +73,11 @@ def table_of(rows: Iterable[Row]) -> Table:
     """Lay the rows out; a row of CUDA also shows how much faster it is than that of the CPU."""
     rows = list(rows)
     on_cpu = {(row.case, row.variant, row.amount): row for row in rows if row.device == 'cpu'}
-    table = Table(title=f'metrics on {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}')
-    for heading in (
+    table = Table(
         *('case', 'size', 'device', 'ours s', 'published s', 'measured on', 'faster'),
         *('processor s', 'less work', 'matching s', 'peak GiB', 'bound s', 'bound', 'to CPU'),
-    ):
-        table.add_column(heading)
+        title=f'metrics on {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}',
+    )
     for row in rows:
         beside = on_cpu.get((row.case, row.variant, row.amount)) if row.device != 'cpu' else None
         table.add_row(

@@ -8,12 +8,12 @@ is a mask; there are no networks. The exit code is 0 if and only if the median f
 the limit and the last tenth of the frames costs at most half as much again as the second tenth.
 """
 
-import argparse
 import sys
 import time
 
 import numpy as np
-from rich.console import Console
+import typer
+from measuring import console
 
 from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -31,22 +31,17 @@ ROWS = 5
 DIMENSIONS = 1024
 
 
-def main() -> int:
+def main(frames: int = 1000, masks: int = 40, limit_s: float = 0.2) -> None:
     """Map and compare."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--frames', type=int, default=1000)
-    parser.add_argument('--masks', type=int, default=40)
-    parser.add_argument('--limit', type=float, default=0.2, help='seconds per frame')
-    arguments = parser.parse_args()
-    costs, objects = measure(arguments.frames, arguments.masks)
+    costs, objects = measure(frames, masks)
     tenth = max(1, len(costs) // 10)
     early, late = np.median(costs[tenth : 2 * tenth]), np.median(costs[-tenth:])
     median = np.median(costs)
-    Console().print(
-        f'{len(costs)} frames, {arguments.masks} masks, {objects} objects: median {median:.3f} s, '
+    console.print(
+        f'{len(costs)} frames, {masks} masks, {objects} objects: median {median:.3f} s, '
         f'mean {costs.mean():.3f} s; second tenth {early:.3f} s, last tenth {late:.3f} s'
     )
-    return 0 if median < arguments.limit and late <= 1.5 * early else 1
+    sys.exit(bool(median >= limit_s or late > 1.5 * early))
 
 
 def measure(frames: int, masks: int) -> tuple[np.ndarray, int]:
@@ -88,4 +83,4 @@ def _feature(number: int) -> np.ndarray:
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    typer.run(main)

@@ -158,13 +158,8 @@ def _views(
         # The order of the images makes no difference to where things are.
         if question.provenance['order'] == Order.CLOCKWISE.value:
             found = views.answer(question)
-            yield (
-                question.category,
-                question.text,
-                question.answer,
-                found,
-                found == question.answer,
-            )
+            same = found == question.answer
+            yield question.category, question.text, question.answer, found, same
 
 
 def main() -> int:

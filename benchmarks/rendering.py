@@ -9,17 +9,17 @@ a second, so that every one looks elsewhere. Run it on an idle machine; the load
 is printed.
 """
 
-import argparse
 import math
 import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import psutil
-from rich.console import Console
-from rich.table import Table
+import typer
+from measuring import console, empty_table
 from scipy import ndimage
 
 from osmabench_ros.base.color import decoded, encoded
@@ -39,7 +39,6 @@ SIZES = ((640, 480), (1200, 680))
 WARM_UP = 5
 ROUNDS = 3
 HOUSE = Path(__file__).parents[2] / 'shared/scenes/small_house/house.scene_dataset_config.json'
-console = Console(width=110)
 
 
 def path_poses(scene: Scene, count: int) -> list[Pose]:
@@ -100,9 +99,8 @@ def camera(size: tuple[int, int]) -> Intrinsics:
 
 def print_speed(scene: Scene, poses: Sequence[Pose], lamps: int) -> None:
     """Print the speed of the embedded simulator: every frame has all four images."""
-    table = Table(title='embedded simulator: all four images, which come from one pass')
-    for column in ('size', 'light', 'frames/s', 'processor ms/frame'):
-        table.add_column(column, justify='left' if column in ('size', 'light') else 'right')
+    title = 'embedded simulator: all four images, which come from one pass'
+    table = empty_table(title, ('size', 'light'), ('frames/s', 'processor ms/frame'))
     for size in SIZES:
         simulator = OpenGLSimulator(scene, camera(size))
         for name, lighting in lightings(scene, lamps).items():
@@ -127,15 +125,9 @@ def print_renderings(scene: Scene, poses: Sequence[Pose], lamps: int) -> None:
         rates[item].append(frames_per_second(both[item], poses))
     for simulator in both.values():
         simulator.close()
-    table = Table(title=f'renderings, {lamps} lights with shadows, 640 x 480')
-    for column in (
-        'rendering',
-        'frames/s',
-        'processor ms/frame',
-        'of compat',
-        'PSNR at edges, dB',
-    ):
-        table.add_column(column, justify='left' if column == 'rendering' else 'right')
+    title = f'renderings, {lamps} lights with shadows, 640 x 480'
+    figures = ('frames/s', 'processor ms/frame', 'of compat', 'PSNR at edges, dB')
+    table = empty_table(title, ('rendering',), figures)
     medians = {key: np.median(found, axis=0) for key, found in rates.items()}
     for key, (rate, cost) in medians.items():
         ratio = cost / medians[Rendering.COMPAT][1]
@@ -173,10 +165,8 @@ def edge_psnr_db(
 
 def print_saturation(seeds: int) -> None:
     """Print the share of pixels with a channel at its largest value, over several apartments."""
-    table = Table(title=f'saturated pixels, {seeds} apartments')
     names = ('baseline', 'camera')
-    for column in ('rendering', *names):
-        table.add_column(column, justify='left' if column == 'rendering' else 'right')
+    table = empty_table(f'saturated pixels, {seeds} apartments', ('rendering',), names)
     shares: dict[tuple[Rendering, str], list[float]] = {}
     for seed in range(seeds):
         scene = load_scene('apartment', seed=seed)
@@ -227,10 +217,8 @@ def print_bounds(scene: Scene, poses: Sequence[Pose], lamps: int) -> None:
     anew = (time.perf_counter() - first) / 5
     simulator.close()
     frame = full['geometry'] + full['lighting'] + full['read_back']
-    table = Table(title='what bounds a frame of 640 x 480 with shadows')
-    table.add_column('part')
-    table.add_column('ms', justify='right')
-    table.add_column('share', justify='right')
+    title = 'what bounds a frame of 640 x 480 with shadows'
+    table = empty_table(title, ('part',), ('ms', 'share'))
     for name, seconds in (
         ('triangles (geometry at 80 x 60)', few_pixels['geometry']),
         ('fragments (the rest of geometry)', full['geometry'] - few_pixels['geometry']),
@@ -297,10 +285,9 @@ def print_habitat(
         simulator.close()
     rates = {key: float(np.median([rate for rate, _ in each])) for key, each in found.items()}
     costs = {key: float(np.median([cost for _, cost in each])) for key, each in found.items()}
-    table = Table(title=f'{scene.dataset}/{scene.name}, 640 x 480, all four images')
-    table.add_column('light')
-    for column in ('frames/s', 'habitat-sim', 'ratio', 'processor ms', 'habitat-sim', 'ratio'):
-        table.add_column(column, justify='right')
+    title = f'{scene.dataset}/{scene.name}, 640 x 480, all four images'
+    figures = ('frames/s', 'habitat-sim', 'ratio', 'processor ms', 'habitat-sim', 'ratio')
+    table = empty_table(title, ('light',), figures)
     for light in lightings(scene, lamps):
         ours, theirs = rates['opengl', light], rates['habitat', light]
         cost, other = costs['opengl', light], costs['habitat', light]
@@ -309,43 +296,43 @@ def print_habitat(
     console.print(table)
 
 
-def main() -> None:
+def main(
+    reference: Annotated[str, typer.Option('--scene')] = 'apartment',
+    seed: int = 0,
+    frames: int = 60,
+    lamps: int = 4,
+    seeds: Annotated[int, typer.Option(help='apartments for saturated pixels')] = 10,
+    memory_frames: Annotated[int, typer.Option(help='0 leaves it out')] = 2000,
+    habitat_python: Annotated[
+        Path | None, typer.Option(exists=True, envvar=PYTHON_VARIABLE)
+    ] = None,
+    habitat_scene: Path = HOUSE,
+) -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--scene', default='apartment')
-    parser.add_argument('--seed', type=int, default=0)
-    parser.add_argument('--frames', type=int, default=60)
-    parser.add_argument('--lamps', type=int, default=4)
-    parser.add_argument('--seeds', type=int, default=10, help='apartments for saturated pixels')
-    parser.add_argument('--memory-frames', type=int, default=2000, help='0 leaves it out')
-    parser.add_argument('--habitat-python', default=os.environ.get(PYTHON_VARIABLE, ''))
-    parser.add_argument('--habitat-scene', default=HOUSE, type=Path)
-    options = parser.parse_args()
-    for name, path in (('python', options.habitat_python), ('scene', options.habitat_scene)):
-        if options.habitat_python and not Path(path).exists():
-            parser.error(f'--habitat-{name}: {path} does not exist')
-    scene = load_scene(options.scene, seed=options.seed)
-    poses = path_poses(scene, options.frames)
+    if habitat_python and not habitat_scene.exists():
+        raise typer.BadParameter(f'--habitat-scene: {habitat_scene} does not exist')
+    scene = load_scene(reference, seed=seed)
+    poses = path_poses(scene, frames)
     simulator = OpenGLSimulator(scene, camera((64, 48)))
     console.print(f'{scene.dataset}/{scene.name}, {simulator.description}, {os.cpu_count()} cores')
     simulator.close()
     console.print(f'load before: {os.getloadavg()[0]:.1f}')
-    print_speed(scene, poses, options.lamps)
-    print_renderings(scene, poses, options.lamps)
-    if options.seeds:
-        print_saturation(options.seeds)
-    print_bounds(scene, poses, options.lamps)
-    if options.memory_frames:
-        print_memory('opengl', {}, scene, poses, options.memory_frames)
-    if options.habitat_python:
-        house = load_scene(str(options.habitat_scene))
-        chosen = {'habitat_python': options.habitat_python}
-        poses = path_poses(house, options.frames)
-        print_habitat(house, poses, options.lamps, chosen)
-        if options.memory_frames:
-            print_memory('habitat', chosen, house, poses, options.memory_frames)
+    print_speed(scene, poses, lamps)
+    print_renderings(scene, poses, lamps)
+    if seeds:
+        print_saturation(seeds)
+    print_bounds(scene, poses, lamps)
+    if memory_frames:
+        print_memory('opengl', {}, scene, poses, memory_frames)
+    if habitat_python:
+        house = load_scene(str(habitat_scene))
+        chosen = {'habitat_python': str(habitat_python)}
+        poses = path_poses(house, frames)
+        print_habitat(house, poses, lamps, chosen)
+        if memory_frames:
+            print_memory('habitat', chosen, house, poses, memory_frames)
     console.print(f'load after: {os.getloadavg()[0]:.1f}')
 
 
 if __name__ == '__main__':
-    main()
+    typer.run(main)

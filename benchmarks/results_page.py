@@ -323,13 +323,8 @@ def gpu_section(file: Path) -> Iterator[str]:
         return
     measured = read_json(file, ConfigError)
     host, results = measured['host'], measured['results']
-    yield from ('## GPU and CPU', '')
-    yield from (
-        'Both are measured in one run of each part:',
-        '',
-        '    python benchmarks/gpu.py',
-        '',
-    )
+    yield from ('## GPU and CPU', '', 'Both are measured in one run of each part:', '')
+    yield from ('    python benchmarks/gpu.py', '')
     for part, remark in GPU_TITLES.items():
         rows = [item for item in results if item['part'] == part and item['gpu_s']]
         yield from (f'**{part}**, seconds: {remark}.', '')

@@ -19,32 +19,29 @@ if nothing was lost and everything is flat. The bag (on disk, deleted at the end
 It is split, because MCAP keeps the index of a file in memory until the file is closed.
 """
 
-import argparse
-import csv
 import os
-import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from csv import writer as writer_of
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import psutil
 import rclpy
+import typer
+from measuring import console
 from osmabench_ros.msg import EvaluationReport, RecordedMap, RunState
 from osmabench_ros.srv import ControlRun
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rich.console import Console
 from rich.table import Table
 from scipy.stats import theilslopes
 
 from osmabench_ros.base import contract
-from osmabench_ros.base import contract as topics
-from osmabench_ros.base.contract import EVALUATOR
 from osmabench_ros.base.files import atomic_write, check_file, claim_folder
 from osmabench_ros.bringup.runner.node_processes import ManagedProcess
 from osmabench_ros.bringup.spec.definition import nodes_of_run
@@ -63,7 +60,6 @@ ROUND_TIMEOUT_S = 600.0
 START_TIMEOUT_S = 120.0
 MIN_ROUNDS = 6
 FINISH_S = 600.0
-console = Console(width=None if sys.stdout.isatty() else 99)
 
 
 @dataclass
@@ -130,9 +126,9 @@ class Conductor(Node):
         self.state = RunState()
         self.maps = self.reports = 0
         latched = latched_profile()
-        self.create_subscription(RunState, topics.RUN_STATE, self._on_state, latched)
-        self.create_subscription(RecordedMap, topics.RECORDED_MAP, self._on_map, latched)
-        self.create_subscription(EvaluationReport, topics.EVALUATION, self._on_report, latched)
+        self.create_subscription(RunState, contract.RUN_STATE, self._on_state, latched)
+        self.create_subscription(RecordedMap, contract.RECORDED_MAP, self._on_map, latched)
+        self.create_subscription(EvaluationReport, contract.EVALUATION, self._on_report, latched)
         self._reset = self.create_client(ControlRun, contract.RESET_RUN)
 
     def _on_state(self, message: RunState) -> None:
@@ -254,16 +250,16 @@ def planned(folder: Path, frames: int) -> RunPlan:
 
 def lasting(spec: NodeSpec) -> NodeSpec:
     """Return a node that does not end with the first map."""
-    if spec.name != EVALUATOR:
+    if spec.name != contract.EVALUATOR:
         return spec
     assert spec.settings is not None
     settings = spec.settings.model_copy(update={'exit_when_done': False})
     return replace(spec, settings=settings)
 
 
-def soak(folder: Path, arguments: argparse.Namespace) -> tuple[Soak, Any]:
+def soak(folder: Path, frames: int, minutes: float) -> tuple[Soak, Any]:
     """Play rounds; return what was seen, and what the recorder says of its bag."""
-    plan = planned(folder, arguments.frames)
+    plan = planned(folder, frames)
     with private_domain() as domain:
         os.environ.update(make_isolated_environment(domain))
         context = rclpy.Context()
@@ -275,7 +271,7 @@ def soak(folder: Path, arguments: argparse.Namespace) -> tuple[Soak, Any]:
         try:
             client = LifecycleClient(conductor, executor, START_TIMEOUT_S)
             client.bring_up([spec.name for spec in specs], running.check)
-            running.play(conductor, arguments.minutes)
+            running.play(conductor, minutes)
         finally:
             for process in running.processes.values():
                 process.stop(FINISH_S)
@@ -286,7 +282,7 @@ def soak(folder: Path, arguments: argparse.Namespace) -> tuple[Soak, Any]:
 
 def missing_in_bag(report: Any, frames: int) -> int:
     """Return how many images a bag lacks; a first frame that was sent again is in it twice."""
-    images = (topics.COLOR, topics.DEPTH, topics.SEMANTIC, topics.INSTANCE)
+    images = (contract.COLOR, contract.DEPTH, contract.SEMANTIC, contract.INSTANCE)
     written = {item.topic: item.written for item in report.topics}
     absent = sum(max(frames - written.get(f'/{name}', 0), 0) for name in images)
     return absent + sum(item.dropped + item.lost_by_middleware for item in report.topics)
@@ -319,39 +315,29 @@ def printed_verdict(running: Soak, missing: int, limit_mib_h: float) -> bool:
 def write_csv(file: Path, series: dict[str, Series]) -> None:
     """Write the peaks of every round."""
     with atomic_write(file) as draft, draft.open('w', newline='') as stream:
-        writer = csv.writer(stream)
+        writer = writer_of(stream)
         writer.writerow(['process', 'hours', 'peak_mib', 'descriptors'])
         for name, item in series.items():
             rows = zip(item.hours, item.peaks_mib, item.descriptors, strict=True)
             writer.writerows((name, *row) for row in rows)
 
 
-def main() -> int:
+def main(
+    minutes: Annotated[float, typer.Option(help='how long')] = 30.0,
+    frames: Annotated[int, typer.Option(help='of a round')] = 100,
+    limit: Annotated[float, typer.Option(help='MiB/h')] = 20.0,
+    csv: Annotated[Path | None, typer.Option(help='gets the peaks of every round')] = None,
+    folder: Annotated[Path | None, typer.Option(help='gets the bag while it grows')] = None,
+) -> None:
     """Soak, print, and judge."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument('--minutes', type=float, default=30.0, help='how long (default: 30)')
-    parser.add_argument('--frames', type=int, default=100, help='of a round (default: 100)')
-    parser.add_argument('--limit', type=float, default=20.0, help='MiB/h (default: 20)')
-    parser.add_argument('--csv', type=Path, help='gets the peaks of every round')
-    parser.add_argument('--folder', type=Path, help='gets the bag while it grows')
-    arguments = parser.parse_args()
-    if arguments.csv:
-        check_file(arguments.csv)  # before any time is spent
-    folder = Path(tempfile.mkdtemp(prefix='osmabench_soak_', dir=arguments.folder))
-    try:
-        running, report = soak(folder, arguments)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    if arguments.csv:
-        write_csv(arguments.csv, running.series)
-    return (
-        0
-        if printed_verdict(running, missing_in_bag(report, running.frames), arguments.limit)
-        else 1
-    )
+    if csv:
+        check_file(csv)  # before any time is spent
+    with tempfile.TemporaryDirectory(prefix='osmabench_soak_', dir=folder) as name:
+        running, report = soak(Path(name), frames, minutes)
+    if csv:
+        write_csv(csv, running.series)
+    sys.exit(not printed_verdict(running, missing_in_bag(report, running.frames), limit))
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    typer.run(main)

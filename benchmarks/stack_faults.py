@@ -10,7 +10,6 @@ that do nothing but keep a processor busy. Exits with 0 if every fault was found
 every round, and the stack without one passed.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -22,8 +21,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import Annotated
 
-from rich.console import Console
+import typer
+from measuring import console
 from rich.progress import track
 from rich.table import Table
 
@@ -54,7 +55,6 @@ LINES = {'early': 2, 'late': 1}
 AFTER_S = {'early': '0', 'late': '3'}
 VERDICTS = ('found', 'wrong reason', 'false ok')
 STACKS = Path(__file__).with_name('faulty_stacks.py')
-console = Console()
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def verdict(fault: str, done: subprocess.CompletedProcess[str]) -> str:
 
 
 @contextmanager
-def busy(count: int) -> Iterator[None]:
+def kept_busy(count: int) -> Iterator[None]:
     """Keep so many processors busy while the block lasts."""
     loops = [subprocess.Popen([sys.executable, '-c', 'while True: pass']) for _ in range(count)]
     try:
@@ -129,15 +129,14 @@ def show(looks: list[Look]) -> None:
             console.print(f'{item.fault}, {item.time}: {item.verdict}', item.text, markup=False)
 
 
-def main() -> None:
+def main(
+    rounds: int = 10,
+    busy: Annotated[int, typer.Option(help='processes that only keep busy')] = 2,
+    jobs: Annotated[int, typer.Option(help='stacks that are looked at at once')] = 4,
+) -> None:
     """Look at every stack, in every round, and print the counts."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--rounds', type=int, default=10)
-    parser.add_argument('--busy', type=int, default=2, help='processes that only keep busy')
-    parser.add_argument('--jobs', type=int, default=4, help='stacks that are looked at at once')
-    arguments = parser.parse_args()
-    cases = list(product(range(arguments.rounds), ('none', *FAULTS), AFTER_S))
-    with busy(arguments.busy), ThreadPoolExecutor(arguments.jobs) as pool:
+    cases = list(product(range(rounds), ('none', *FAULTS), AFTER_S))
+    with kept_busy(busy), ThreadPoolExecutor(jobs) as pool:
         looks = list(track(pool.map(look, cases), total=len(cases), console=console))
     show(looks)
     faults = [item.verdict for item in looks if item.fault != 'none']
@@ -150,4 +149,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-    main()
+    typer.run(main)

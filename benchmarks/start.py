@@ -5,13 +5,11 @@
 The least of some calls counts: what else the machine does only adds to it.
 """
 
-import resource
-import subprocess
 import sys
-import time
 from typing import Any
 
 import typer
+from measuring import timed_command
 
 from osmabench_ros.cli.main import app
 
@@ -21,17 +19,8 @@ LIMIT_S = 0.5
 
 def measured(words: list[str]) -> tuple[float, float]:
     """Return the least wall time and processor time of some calls, in seconds."""
-    found = []
-    for _ in range(CALLS):
-        before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        subprocess.run(
-            [sys.executable, '-m', 'osmabench_ros.cli', *words], capture_output=True, check=False
-        )
-        wall_s = time.perf_counter() - started
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        found.append((wall_s, cpu_s))
-    return min(item[0] for item in found), min(item[1] for item in found)
+    walls_s, spent_s, _ = zip(*(timed_command(words) for _ in range(CALLS)), strict=True)
+    return min(walls_s), min(spent_s)
 
 
 def main() -> None:
