@@ -23,7 +23,7 @@ from osmabench_ros.maps.importers.source_files import get_points_and_colors
 from osmabench_ros.maps.map_kinds import RecordedMap, choose_map_topic, read_recorded_map
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap, transform_map
 from osmabench_ros.maps.storage import write_map
-from osmabench_ros.metrics.geometry import occupied_voxels
+from osmabench_ros.metrics.geometry import find_occupied_voxels
 from osmabench_ros.metrics.map_statistics import map_statistics
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.registration import registered
@@ -138,7 +138,7 @@ def cloud_reference(file: Path, label_set: LabelSet | None, directory: Path) -> 
     )
     labelled = bool((surface.labels != UNLABELLED).any())
     # Each occupied cell counts as one face of a cell.
-    area_m2 = len(occupied_voxels(surface.points, _CELL_M)) * _CELL_M**2
+    area_m2 = len(find_occupied_voxels(surface.points, _CELL_M)) * _CELL_M**2
     truth = ground_truth.GroundTruth(
         'reference',
         file.stem,

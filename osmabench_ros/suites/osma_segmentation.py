@@ -100,7 +100,7 @@ class OsmaSegmentationSuite(FigureSuite[SegmentationOptions]):
             return []
         gate, matches = self._options.max_distance_m, context.matches
         hallucinated = ~matches.map_to_truth.within(gate)
-        made_up = segmentation.hallucinated_points(
+        made_up = segmentation.count_hallucinated_points(
             predicted.points, labels, hallucinated, truth.surface.points, cell_m=gate
         )
         matrix = segmentation.strict_confusion(

@@ -25,7 +25,7 @@ from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import list_snapshots, read_map
-from osmabench_ros.metrics.over_time import ScoresAtTime, over_time_records
+from osmabench_ros.metrics.over_time import ScoresAtTime, make_over_time_records
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs import report_model
 from osmabench_ros.runs.config import Requirement, SuiteConfig
@@ -496,7 +496,7 @@ def score_over_time(
             for item in moments
         ),
         final_only=tuple(suite.name for suite in made if suite not in free),
-        metrics=of_run(over_time_records(moments)),
+        metrics=of_run(make_over_time_records(moments)),
     )
     files.write_json(file, report.model_dump(mode='json'))
     return report
