@@ -262,14 +262,16 @@ class ViewReader:
 
     def choose_direction(self, asked: Asked, options: Sequence[str]) -> Said:
         """Return the name of the sector that is nearest to an object."""
-        box, names = self.find_boxes([asked.about]).get(asked.about), ROWS[asked.task].answers
+        box = self.find_boxes([asked.about]).get(asked.about)
         if box is None:
             return None
+        names = ROWS[asked.task].answers
         return min(options, key=lambda name: asked.place.off_sector_rad(box, names.index(name)))
 
     def choose_object(self, asked: Asked, options: Sequence[str]) -> Said:
         """Return the object that is nearest to the middle of a sector."""
-        sector, boxes = COMPASS.index(asked.about), self.find_boxes(options)
+        sector = COMPASS.index(asked.about)
+        boxes = self.find_boxes(options)
         off = {name: asked.place.off_sector_rad(box, sector) for name, box in boxes.items()}
         return min(off, key=lambda name: off[name], default=None)
 
@@ -325,8 +327,8 @@ class ViewReader:
 class Row:
     """A task: its words, its answer from a map, and the answers that a choice is made from.
 
-    `looks` are the directions of the four images, unless `images` says what they are. The subject
-    of a question is made from a noun phrase by `phrase`, and read back by `read`.
+    `looks` are the directions of the four images, unless `images` has another sentence on them.
+    The subject of a question is made from a noun phrase by `phrase`, and read back by `read`.
     """
 
     words: str
@@ -387,7 +389,8 @@ _SHOWN = re.compile(r'Image \d shows ([^.]*)\.')
 
 def put_in_words(asked: Asked, order: Order) -> str:
     """Return the question without what images show, which `list_views` adds."""
-    row, (x, y, z) = ROWS[asked.task], asked.place.eye_m
+    row = ROWS[asked.task]
+    x, y, z = asked.place.eye_m
     return (
         f'You stand at ({x:.2f}, {y:.2f}, {z:.2f}) m; {row.looks[0]} is '
         f'{asked.place.ahead_deg:g} degrees counter-clockwise from the x axis. '

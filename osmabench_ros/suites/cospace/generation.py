@@ -39,7 +39,7 @@ _LEAST_SHARE = 0.0005
 """Of the pixels of an image, which a visible object has at least."""
 
 _LEAST_VIOLATION_RAD = math.radians(15.0)
-"""What is shown must fit every other turning angle or odd image worse than this."""
+"""The images must fit every other turning angle or odd image worse than this."""
 
 _ODD_DEG = (150, 300)
 """The image that does not belong is turned by this much, all others by 90 degrees at most."""
@@ -174,8 +174,9 @@ class _Truths:
         self._seen_points = cKDTree(truth.surface.points)
         visible = [g.drop_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
         self._graphs = (truth.evaluated_graph, truth.graph, *visible)
-        vocabulary, whole = tuple(truth.label_set.by_name), whole_surface(truth)
+        whole = whole_surface(truth)
         ways = FloorWays(FloorPlans(whole))
+        vocabulary = tuple(truth.label_set.by_name)
         self.readers = [
             answering.ViewReader(
                 GraphReader(graph, vocabulary, ids=truth.seen_instances), points, ways
@@ -206,7 +207,8 @@ class _Views:
         shots: Mapping[int, Observation],
         rng: np.random.Generator,
     ) -> None:
-        self._known, self._view, self._place, self._rng = known, known.view, place, rng
+        self._known, self._place, self._rng = known, place, rng
+        self._view = known.view
         self._pixels = {turn: _count_pixels(shot.instance) for turn, shot in shots.items()}
         self._whole = {turn: _list_whole(shot.instance) for turn, shot in shots.items()}
         self._least = _LEAST_SHARE * shots[0].instance.size
@@ -279,7 +281,7 @@ class _Views:
                 yield _Item(asked, self._view.name(inside[0]), wrong, (inside[0].id,))
 
     def ask_counts(self, task: Task) -> Iterator[_Item]:
-        """Yield items about classes, those of most objects first."""
+        """Yield items about classes, beginning with the one of most objects."""
         view = self._view
         labels = [label for label in view.by_label if not view.has_rival(label)]
         several = sorted(shuffled(self._rng, labels), key=lambda label: -len(view.by_label[label]))
@@ -317,7 +319,7 @@ class _Views:
     def _ask_rotation(
         self, task: Task, turns: Sequence[int], key: tuple[int, int]
     ) -> answering.Asked | None:
-        """Return what is asked if the images fit a step and odd image, and no other by far.
+        """Return the parts of a question if images fit a step and odd image, and no other by far.
 
         The objects that are shown are wholly within an image, from left to right.
         """

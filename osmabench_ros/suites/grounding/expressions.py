@@ -104,7 +104,7 @@ class Clue:
     position: int | None = None
 
     def find_misses(self, values: Sequence[float]) -> list[float]:
-        """Return how far quantities are from what is meant, 0 where the clause holds."""
+        """Return how far quantities are from the one that is meant, 0 where the clause holds."""
         if self.position is None:
             return [max(0.0, value) for value in values]
         known = sorted(value for value in values if value < _UNKNOWN)
@@ -265,10 +265,11 @@ def grounding_questions(
     `expression`. The first part of each expression holds only for the target, by a margin, for
     whole objects and visible parts, and all that follows holds for the target too.
     """
-    view, parts, fair = SceneView.of_path(truth), truth.visible_graph, truth.evaluated_graph
-    graphs = [fair, truth.graph]
+    view = SceneView.of_path(truth)
+    parts = truth.visible_graph
+    graphs = [truth.evaluated_graph, truth.graph]
     if parts is not None:
-        graphs += [parts, *with_neighbour_margins(fair)]
+        graphs += [parts, *with_neighbour_margins(truth.evaluated_graph)]
     ids = {node.id for node in view.wide.things}
     indices = [GraphIndex(graph, ids) for graph in graphs]
     rng = np.random.default_rng([seed, 23])
@@ -336,7 +337,8 @@ class _Target:
 
     def __init__(self, node: SceneNode, view: SceneView, indices: Sequence[GraphIndex]) -> None:
         self.node, self._view, self._indices = node, view, indices
-        self._label = label = label_of(node)
+        label = label_of(node)
+        self._label = label
         others = [n for n in view.wide.things if n.id != node.id and n.label]
         self.kin = [node, *(other for other in others if label_of(other) == label)]
         known = [index.graph.by_id.get(node.id) for index in indices]
@@ -363,7 +365,8 @@ class _Target:
 
     def _is_true(self, clause: Clause, *, alone: bool) -> bool:
         """Return whether a clause is clearly true of the object, maybe only of it, everywhere."""
-        clue, anchors = clause.clue, [self._anchors[name] for name in clause.phrases]
+        clue = clause.clue
+        anchors = [self._anchors[name] for name in clause.phrases]
         seen = [n for n in self.kin if n.id in self._view.index.by_id]
         # A map may have objects that were hardly seen, or not.
         for index, things in product(self._indices, (self.kin, seen)):
@@ -435,7 +438,7 @@ def rank_by_clauses(semantic_map: SemanticMap, *, embedder: Embedder | None = No
 
 
 def rank_by_features(semantic_map: SemanticMap, *, encoder: TextEncoder) -> Ranking:
-    """Return what ranks objects by the cosine of their features with that of an expression."""
+    """Return what ranks objects by the cosine of their features with an expression."""
     found = find_featured(semantic_map)
     if found is None:
         return lambda _: ()

@@ -486,7 +486,8 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
         self, context: SuiteContext, rules: Answerer, material: AnsweringMaterial
     ) -> Answerer:
         """Return the answerer of the options; by default features for maps without names."""
-        named, encoder = self._options.answerer, context.text_encoder
+        named = self._options.answerer
+        encoder = context.text_encoder
         if named == AUTO:
             own = context.semantic_map.graph.of_kind(NodeKind.OBJECT)
             by_text = not any(node.label for node in own) and encoder is not None
