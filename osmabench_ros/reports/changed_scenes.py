@@ -55,10 +55,10 @@ def _score_live(plan: RunPlan) -> Iterator[MetricRecord]:
     of them right for good; not applicable if they never do.
     """
     for other in runs_beside(plan, LIVE):
-        growth = read_model(ReportOverTime, other.directory / GROWTH)
+        report = read_model(ReportOverTime, other.directory / GROWTH)
         seen = [
             (moment.frames, record)
-            for moment in growth.moments
+            for moment in report.moments
             for record in moment.metrics
             if (record.suite, record.metric, record.class_name) == (SUITE, suite.AFFECTED, '')
         ]

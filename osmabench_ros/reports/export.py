@@ -19,7 +19,7 @@ from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 
 BIBLIOGRAPHY = Path(__file__).parent / 'references.bib'
 _USED_BY = '% used by:'
-TABLE, FIGURES, REFERENCES = 'headline', 'figures', 'references.bib'
+TABLE, CHARTS, REFERENCES = 'headline', 'figures', 'references.bib'
 
 
 _MARKDOWN = str.maketrans({sign: f'\\{sign}' for sign in '\\|*_<>[]`'})
@@ -97,10 +97,10 @@ def export_matrix(matrix: MatrixOnDisk, out: Path, suites: Sequence[str] = ()) -
             (folder / f'{name}.md').write_text(table.write_markdown(), encoding='utf-8')
             (folder / f'{name}.tex').write_text(table.write_latex(), encoding='utf-8')
         (folder / REFERENCES).write_text(collect_bibliography(runs), encoding='utf-8')
-        (folder / FIGURES).mkdir()
+        (folder / CHARTS).mkdir()
         dialogues = {run.report.run_id: read_dialogue(run.plan.directory) for run in runs}
         comparison = build_comparison_view(runs, skip_pictures(runs, dialogues))
-        write_images(draw_matrix_charts(runs, comparison.conditions, dialogues), folder / FIGURES)
+        write_images(draw_matrix_charts(runs, comparison.conditions, dialogues), folder / CHARTS)
         files = (item for item in folder.rglob('*') if item.is_file() and item.name != MARKER)
         written = [item.relative_to(folder) for item in files]
     return [out / item for item in sorted(written)]

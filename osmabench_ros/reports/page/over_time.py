@@ -31,8 +31,8 @@ def view_over_time(runs: Sequence[tidy.Run]) -> ViewOverTime:
     """Return the scores over time of the runs that have any."""
     titles = tidy.make_full_titles(runs)
     files = [(run, run.plan.directory / GROWTH) for run in runs]
-    grown = [(run, read_model(ReportOverTime, file)) for run, file in files if file.exists()]
-    moments = [(run, moment) for run, growth in grown for moment in growth.moments]
+    found = [(run, read_model(ReportOverTime, file)) for run, file in files if file.exists()]
+    moments = [(run, moment) for run, report in found for moment in report.moments]
     known = tidy.select_map_headlines([moment.metrics for _, moment in moments])
     headlines = [item for item in known if item.mode != 'compat'][:_MOST_METRICS]
     points = [
@@ -42,8 +42,8 @@ def view_over_time(runs: Sequence[tidy.Run]) -> ViewOverTime:
         if (record := headline.find_record(moment.metrics)) and record.value is not None
         for unit, x in (('frames', moment.frames), ('seconds', moment.time_s))
     ]
-    rows = [(titles[run], growth) for run, growth in grown]
-    final_only = tidy.list_distinct(name for _, growth in grown for name in growth.final_only)
+    rows = [(titles[run], report) for run, report in found]
+    final_only = tidy.list_distinct(name for _, report in found for name in report.final_only)
     return ViewOverTime(headlines, rows, final_only, _draw_chart(points))
 
 

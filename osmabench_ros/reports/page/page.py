@@ -46,7 +46,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
     comparison = comparisons.build_comparison_view(runs, content)
     timed = read_timed_runs(runs)
     pacing = PacingView(timed)
-    growth = over_time.view_over_time(runs)
+    maps_over_time = over_time.view_over_time(runs)
     required = plans[0].config.requirements if plans else ()
     judged = collect_judged_records(plans, report.runs, required)
     scenes = {item.run.scene: item.scene for item in content.sections if item.scene}
@@ -63,12 +63,12 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
         at_home=list_home_advantages(runs),
         charts={
             **matrix_charts.draw_matrix_charts(runs, comparison.conditions, content.dialogues),
-            'growth': growth.chart,
+            'growth': maps_over_time.chart,
             'latency': matrix_charts.draw_latency_chart(pacing.realtime),
         },
         scripts=(*three, read_scripts(*_SCRIPTS)),
         pacing=pacing,
-        growth=growth,
+        over_time=maps_over_time,
         baseline=tidy.find_baseline_condition(runs),
         classes=tables.build_class_table(runs),
         protocols=tables.build_protocol_tables(runs),
