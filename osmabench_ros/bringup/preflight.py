@@ -291,17 +291,11 @@ def examine_run(config: MatrixConfig, out: Path) -> list[Finding]:
 
 
 def _check_modules() -> list[Finding]:
-    return [
-        finding
-        for module in MODULES
-        if module.required
-        for finding in CHECKS.find_all(
-            'needed_module',
-            module.name,
-            module=module,
-            missing=not _is_there(module.name),
-        )
-    ]
+    found: list[Finding] = []
+    for item in MODULES:
+        missing = item.required and not _is_there(item.name)
+        found += CHECKS.find_all('needed_module', item.name, module=item, missing=missing)
+    return found
 
 
 def _is_there(name: str) -> bool:
@@ -387,18 +381,12 @@ def _has_package(package: str) -> bool:
 
 
 def _check_text_features(config: MatrixConfig) -> list[Finding]:
-    return [
-        finding
-        for name, file in config.text_features.items()
-        for path in (file, file.with_suffix('.json'))
-        for finding in CHECKS.find_all(
-            'text_features',
-            'text features',
-            missing=not path.is_file() or not path.stat().st_size,
-            path=path,
-            name=name,
-        )
-    ]
+    part, found = 'text features', []
+    for name, file in config.text_features.items():
+        for path in (file, file.with_suffix('.json')):
+            missing = not path.is_file() or not path.stat().st_size
+            found += CHECKS.find_all('text_features', part, missing=missing, path=path, name=name)
+    return found
 
 
 def _check_model_keys(config: MatrixConfig) -> list[Finding]:
@@ -410,17 +398,13 @@ def _check_model_keys(config: MatrixConfig) -> list[Finding]:
         if isinstance(value, str)
         and not _is_own_server(value, str(suite.options.get('base_url') or ''))
     }
-    return [
-        finding
-        for kind in sorted(kinds & MODEL_KEYS.keys())
-        for finding in CHECKS.find_all(
-            'model_key',
-            'language model',
-            not_set=not any(os.environ.get(name) for name in MODEL_KEYS[kind]),
-            kind=kind,
-            variables=' or '.join(MODEL_KEYS[kind]),
-        )
-    ]
+    found: list[Finding] = []
+    for kind in sorted(kinds & MODEL_KEYS.keys()):
+        names = MODEL_KEYS[kind]
+        not_set = not any(map(os.environ.get, names))
+        values = {'not_set': not_set, 'kind': kind, 'variables': ' or '.join(names)}
+        found += CHECKS.find_all('model_key', 'language model', **values)
+    return found
 
 
 def _is_own_server(model: str, base_url: str) -> bool:
@@ -441,14 +425,8 @@ def _check_shared_memory(config: MatrixConfig) -> list[Finding]:
     if free is None:
         return []
     frame = config.camera.width * config.camera.height * BYTES_PER_PIXEL
-    return CHECKS.find_all(
-        'shared_memory',
-        'shared memory',
-        folder=isolation.FOLDER,
-        free_mib=free / MIB,
-        segment_mib=segment / MIB,
-        frame_mib=frame / MIB,
-    )
+    sizes = {'free_mib': free / MIB, 'segment_mib': segment / MIB, 'frame_mib': frame / MIB}
+    return CHECKS.find_all('shared_memory', 'shared memory', folder=isolation.FOLDER, **sizes)
 
 
 def _check_open_files() -> Finding:

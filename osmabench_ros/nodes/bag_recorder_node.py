@@ -195,8 +195,7 @@ class BagRecorderNode(BenchmarkNode[recording_report.RecordingSettings]):
         self._writer = BackgroundWriter(self._recording, room, wait_when_full=waits)
         self._frame_topics = {str(self.resolve_topic_name(name)) for name in topics.FRAME_TOPICS}
         self._run_state = str(self.resolve_topic_name(topics.RUN_STATE))
-        pose = str(self.resolve_topic_name(topics.CAMERA_POSE))
-        self._ledger = recording_report.FrameLedger(pose)
+        self._ledger = recording_report.FrameLedger(self.resolve_topic_name(topics.CAMERA_POSE))
         self.recorder = TopicRecorder(self, choice, self._recording.add_topic, self._on_message)
         if value.acks:
             self._acks = Acknowledger(self, self.get_name())

@@ -64,8 +64,7 @@ class FrameSampler:
                 self.waiting.append(message)
             return
         # By its stamp, so that lost frames do not shift it.
-        stamps = (stamp_from_message(item.header.stamp) for item in (self._run, message))
-        first_ns, stamp_ns = stamps
+        first_ns, stamp_ns = (stamp_from_message(x.header.stamp) for x in (self._run, message))
         index = round((stamp_ns - first_ns) * float(self._run.frame_rate) / SECOND_NS)
         if not 0 <= index < (self._run.frame_count or MAX_INDEX):
             return

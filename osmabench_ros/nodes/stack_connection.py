@@ -149,7 +149,6 @@ class TransformHistory:
         self.static: dict[tuple[tuple[str, str], ...], Any] = {}
         self._parents: dict[str, str] = {}
         message_type = interface_class(TF_TYPE)
-        self.available = message_type is not None
         if message_type is None:
             return
         for topic, callback in ((TF, self.on_moving), (TF_STATIC, self.on_static)):
@@ -247,7 +246,7 @@ class MapFrame:
 
     def _unknown(self, frame: str) -> str:
         known = ', '.join(self.transforms.frames[:MOST_NAMED]) or 'no frame'
-        if not self.transforms.available:
+        if interface_class(TF_TYPE) is None:
             known = f'nothing, as {TF_TYPE} is not installed'
         return (
             f'topic "{self._topic}" is in frame "{frame}", and TF does not say where that is in '

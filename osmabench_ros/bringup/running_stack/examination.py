@@ -130,19 +130,11 @@ def check_endpoints(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
             waiting=f'; {waiting} waits for it' if waiting else '',
         )
     roles = (('publishes', graph.publishers), ('subscribes to', graph.subscribers))
-    faults = [
-        finding
-        for role, ends in roles
-        for end in ends
-        for finding in CHECKS.find_first(
-            'endpoint',
-            topic.name,
-            own_hash=graph.own_hash,
-            topic=topic,
-            role=role,
-            end=end,
-        )
-    ]
+    faults: list[Finding] = []
+    for role, ends in roles:
+        for end in ends:
+            values = {'own_hash': graph.own_hash, 'topic': topic, 'role': role, 'end': end}
+            faults += CHECKS.find_first('endpoint', topic.name, **values)
     for publisher, subscriber in product(graph.publishers, graph.subscribers):
         faults += _conflict(topic, publisher, subscriber)
     if faults:
