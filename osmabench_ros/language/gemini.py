@@ -44,8 +44,8 @@ class GeminiModel(HostedModel):
 
     async def ask(self, request: interface.ModelRequest) -> ServerAnswer:
         """Ask once."""
-        asked = [*_encode_images(request.images), {'text': request.prompt}]
-        contents = [{'role': 'user', 'parts': asked}]
+        prompt = [*_encode_images(request.images), {'text': request.prompt}]
+        contents = [{'role': 'user', 'parts': prompt}]
         for turn in request.turns:
             contents += _write_turn(turn)
         response = await self._client.aio.models.generate_content(

@@ -160,6 +160,6 @@ _RETRY_DELAY = re.compile(r'"retryDelay":\s*"(\d{1,9}(?:\.\d+)?)s"')
 
 def _read_retry_after(response: Any) -> float | None:
     """Return when a server wants to be asked again: Retry-After, else Google's retryDelay."""
-    asked = response.headers.get('Retry-After', '')
-    delay = re.fullmatch(r'(\d{1,9}(?:\.\d+)?)', asked) or _RETRY_DELAY.search(response.text)
+    header = response.headers.get('Retry-After', '')
+    delay = re.fullmatch(r'(\d{1,9}(?:\.\d+)?)', header) or _RETRY_DELAY.search(response.text)
     return float(delay[1]) if delay else None

@@ -333,9 +333,9 @@ class _MappedScene:
     def suite(self, **options: str) -> list[dict[str, Any]]:
         """Return the suite that asks the questions again, without describing the changes."""
         left_out = {'remap', 'live_maps_every', 'before', 'change'}
-        asked = self.options.model_dump(mode='json', exclude=left_out, exclude_defaults=True)
+        kept = self.options.model_dump(mode='json', exclude=left_out, exclude_defaults=True)
         before = str(self.plan.questions_file.absolute())
-        return [{'name': SUITE, 'options': {**asked, 'before': before, **options}}]
+        return [{'name': SUITE, 'options': {**kept, 'before': before, **options}}]
 
     def scene(self) -> dict[str, Any]:
         return self.plan.scene.model_dump(mode='json', exclude_defaults=True)

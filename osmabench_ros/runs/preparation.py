@@ -238,10 +238,10 @@ class Preparation:
             scene = self.scene_of(plan)
             path = RobotPath.read(prepared / PATH_FILE)
             simulated = SimulatedScene(scene, path, partial(_start_wide, plan, scene))
-        asked = PreparedScene(truth, key, seed, directory, simulated, progress)
+        prepared_scene = PreparedScene(truth, key, seed, directory, simulated, progress)
         for suite in make_suites(plan.config.suites):
             if isinstance(suite, PreparesQuestions):
-                questions += suite.prepare(asked)
+                questions += suite.prepare(prepared_scene)
         write_records(directory / QUESTIONS_FILE, questions)
 
     def write_true_trajectory(self, plan: RunPlan) -> None:

@@ -220,7 +220,7 @@ def prepare_run(plan: RunPlan, preparation: Preparation, progress: Progress) -> 
 
 @dataclass
 class _Run:
-    """A run under way; each stage does what is left of it."""
+    """A run under way; each stage does only its missing work."""
 
     plan: RunPlan
     preparation: Preparation

@@ -32,18 +32,18 @@ def run_node(
     rclpy.init(args=given, signal_handler_options=SignalHandlerOptions.NO)
     show_warnings_as_lines()
     node: BenchmarkNode[Any] | None = None
-    asked = []
+    signals = []
 
     def interrupt(number: int, _frame: Any) -> None:
         # A second Ctrl-C must not cut off unfinished work of a node; SIGKILL still ends it.
         _handle_signals(signal.SIG_IGN)
-        asked.append(number)
+        signals.append(number)
         raise KeyboardInterrupt
 
     try:
         _handle_signals(interrupt)
         node = factory()
-        code = _spin(node, asked)
+        code = _spin(node, signals)
     except OsmabenchError as error:
         print(f'{ERROR_PREFIX}{error}', file=sys.stderr, flush=True)  # noqa: T201
         code = error.exit_code
@@ -51,7 +51,7 @@ def run_node(
         code = _code_of_interrupted(node)
     except Exception:
         # rclpy's C code calls Python; an exception raised there comes out as another one.
-        if not asked:
+        if not signals:
             raise
         code = _code_of_interrupted(node)
     finally:
@@ -79,7 +79,7 @@ def _code_of_interrupted(node: BenchmarkNode[Any] | None) -> int:
     return INTERRUPTED
 
 
-def _spin(node: BenchmarkNode[Any], asked: Sequence[int]) -> int:
+def _spin(node: BenchmarkNode[Any], signals: Sequence[int]) -> int:
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     if node.autostart:
@@ -90,7 +90,7 @@ def _spin(node: BenchmarkNode[Any], asked: Sequence[int]) -> int:
         with _woken_by_signals(executor):
             while node.exit_code is None:
                 executor.spin_once(timeout_sec=LOOK_EVERY_S)
-                if asked:  # or is lost there
+                if signals:  # or is lost there
                     raise KeyboardInterrupt
     finally:
         executor.shutdown()

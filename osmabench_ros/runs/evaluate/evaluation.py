@@ -73,9 +73,9 @@ def settle_questions(folder: Path, suites: Sequence[str], *, complete: bool) -> 
     It is the suite of exact questions, else the first that asked, once all are `complete`: which
     one that is must not depend on the suites that a failing server left to another evaluation.
     """
-    asked = [suite for suite in suites if (folder / suite / question_files.QUESTIONS).exists()]
-    main = SUITE if SUITE in suites else next(iter(asked), '')
-    if main not in asked or (main != SUITE and not complete):
+    answered = [suite for suite in suites if (folder / suite / question_files.QUESTIONS).exists()]
+    main = SUITE if SUITE in suites else next(iter(answered), '')
+    if main not in answered or (main != SUITE and not complete):
         return
     for file in _FILES:
         files.discard(folder / file)
@@ -317,12 +317,12 @@ def _hashes(inputs: EvaluationInputs) -> dict[str, str]:
     }
     if inputs.questions_file and inputs.questions_file.exists():
         hashes['questions'] = files.sha256_of(inputs.questions_file)
-        asked: dict[str, list[str]] = {}
+        by_suite: dict[str, list[str]] = {}
         for item in question_files.read_records(inputs.questions_file, Question):
-            asked.setdefault(f'questions of {item.suite}', []).append(
+            by_suite.setdefault(f'questions of {item.suite}', []).append(
                 question_files.to_json_line(item)
             )
-        hashes |= {name: files.sha256_of_data(lines) for name, lines in asked.items()}
+        hashes |= {name: files.sha256_of_data(lines) for name, lines in by_suite.items()}
     for name, file in sorted(inputs.text_features.items()):
         hashes[f'text_features:{name}'] = files.sha256_of(file)
     return hashes
