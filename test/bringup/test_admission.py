@@ -1,7 +1,7 @@
 """Which runs may begin while others run."""
 
 import pytest
-from support.world.runs import small_config
+from support.world.runs import plans_of, small_config
 
 from osmabench_ros.bringup.runner import admission
 from osmabench_ros.bringup.runner.admission import (
@@ -17,8 +17,7 @@ from osmabench_ros.bringup.runner.admission import (
 from osmabench_ros.bringup.spec import isolation
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import parse_config
-from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.plan import config_digest, plan_runs
+from osmabench_ros.runs.plan import config_digest
 
 MACHINE = Capacity(8.0, 16 * GIB, ('0', '1'))
 
@@ -39,7 +38,7 @@ def admit_all(demands):
 
 def plan_of(tmp_path, mapper, **changes):
     config = parse_config(small_config(mappers=[mapper], **changes), 'test')
-    (plan,) = plan_runs(config, {config.scenes[0]: SceneKey('d', 's', 3)}, tmp_path)
+    (plan,) = plans_of(config, tmp_path)
     return plan
 
 

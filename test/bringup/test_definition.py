@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.world.runs import matrix_config
+from support.world.runs import matrix_config, plans_of
 
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.plan import plan_runs
 
 pytestmark = pytest.mark.ros
 
@@ -17,7 +15,7 @@ def test_the_evaluator_finds_text_features_wherever_it_starts(tmp_path):
     from osmabench_ros.bringup.spec.definition import nodes_of_run
 
     config = matrix_config(text_features={'clip': 'text/clip.npy'})
-    [plan] = plan_runs(config, {config.scenes[0]: SceneKey('a', 'b', 3)}, tmp_path)
+    [plan] = plans_of(config, tmp_path)
     [evaluator] = [spec for spec in nodes_of_run(plan) if spec.name == 'evaluator']
     assert evaluator.settings.text_features == {'clip': Path.cwd() / 'text' / 'clip.npy'}
 
@@ -27,7 +25,7 @@ def specs(tmp_path, mapper):
     from osmabench_ros.bringup.spec.definition import nodes_of_run
 
     config = matrix_config(mappers=[mapper])
-    [plan] = plan_runs(config, {config.scenes[0]: SceneKey('a', 'flat', 3)}, tmp_path)
+    [plan] = plans_of(config, tmp_path, 'a', 'flat')
     return {spec.name: spec for spec in nodes_of_run(plan)}
 
 
@@ -37,7 +35,7 @@ def test_options_may_name_the_folder_of_the_run(tmp_path):
     settings = specs(tmp_path, mapper)['mapper'].settings
     assert settings.mapper == 'offline'
     assert settings.options == {
-        'work': str(tmp_path / 'a.flat.baseline.bbq.opengl.3' / 'method'),
+        'work': str(tmp_path / 'a.flat.baseline.bbq.opengl.0' / 'method'),
         'scene': 'flat',
         'limits': [1, 'baseline'],
     }
@@ -50,8 +48,7 @@ def test_the_seed_of_the_method_reaches_it_and_not_the_simulator(tmp_path):
     options = {'seed_file': '${seed}.txt'}
     mappers = [{'name': 'noisy_oracle', 'options': options}, {'name': 'mine', 'command': command}]
     config = matrix_config(mappers=mappers, seeds={'scene': [3], 'path': [4], 'method': [8]})
-    keys = {config.seeded_scenes[0]: SceneKey('a', 'flat', 3, 4)}
-    plans = plan_runs(config, keys, tmp_path)
+    plans = plans_of(config, tmp_path, 'a', 'flat')
     bundled, foreign = ({spec.name: spec for spec in nodes_of_run(plan)} for plan in plans)
     mapper, bridge = bundled['mapper'].settings, bundled['simulator_bridge'].settings
     assert (mapper.seed, mapper.options) == (8, {'seed_file': '8.txt'})

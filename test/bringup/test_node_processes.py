@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import psutil
 import pytest
@@ -16,11 +17,11 @@ from support.world.runs import repeatable, run_small, small_config
 
 from osmabench_ros.base.files import claim_folder
 from osmabench_ros.bringup.runner.node_processes import HOST_MODULE, ManagedProcess, NodeProcesses
+from osmabench_ros.bringup.spec.isolation import FOLDER, SEGMENT_LOCK, make_isolated_environment
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import RequirementError, RunError
 
 pytestmark = pytest.mark.ros
-
 RUNNER = """
 import os, sys, time
 from pathlib import Path
@@ -30,8 +31,6 @@ NodeProcesses().start(ScriptedNode(words=('0', 'wait')), Path(sys.argv[1]), os.e
 print('started', flush=True)
 time.sleep(600)
 """
-
-
 KILLED_RUNNER = """
 import os, sys
 from pathlib import Path
@@ -52,8 +51,6 @@ killed.before, processes._guard = False, killed
 spec = ScriptedNode(words=('0', 'wait')) if hosted else NodeSpec('n', command=('sleep', '600'))
 NodeProcesses().start(spec, Path(sys.argv[1]), os.environ)
 """
-
-
 IMPORTS = """
 import time
 from importlib import import_module
@@ -271,3 +268,46 @@ def test_forked_nodes_give_the_same_bytes_as_new_ones(tmp_path, monkeypatch, pre
     for log in tmp_path.glob('*/small/*/logs/map_recorder.log'):
         assert log.read_text().count('wrote ') == 1
     assert hosts() == before
+
+
+NODE = """
+import rclpy
+rclpy.init()
+node = rclpy.create_node('holder')
+print('ready', flush=True)
+rclpy.spin(node)
+"""
+
+
+def started(name, folder, domain):
+    log = folder / f'{name}.log'
+    process = ManagedProcess(
+        name, [sys.executable, '-c', NODE], log, make_isolated_environment(domain)
+    )
+    wait_until(lambda: 'ready' in log.read_text() or process.poll() is not None)
+    assert process.poll() is None
+    return process
+
+
+def segments_of(process):
+    links = [link.readlink() for link in Path(f'/proc/{process.pid}/fd').iterdir()]
+    locks = [link for link in links if SEGMENT_LOCK.fullmatch(link.name)]
+    return [*locks, *(FOLDER / lock.name.removesuffix('_el') for lock in locks)]
+
+
+def test_a_killed_process_leaves_no_segment_and_others_keep_theirs(
+    ros_domain, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(node_processes, 'SEGMENTS_PERIOD_S', 0.0)
+    killed, alive = (started(name, tmp_path, ros_domain) for name in ('killed', 'alive'))
+    lost, kept = segments_of(killed), segments_of(alive)
+    assert lost
+    assert kept
+    killed.poll()
+    os.kill(killed.pid, signal.SIGKILL)
+    wait_until(lambda: killed.poll() is not None)
+    assert all(path.exists() for path in lost)
+    killed.stop()
+    assert not any(path.exists() for path in lost)
+    assert all(path.exists() for path in kept)
+    alive.stop()

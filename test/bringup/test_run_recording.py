@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from support.world.runs import run_small, small_config
+from support.world.runs import plans_of, run_small, small_config
 
 from osmabench_ros.base.files import read_json
 from osmabench_ros.base.progress import silent
@@ -82,8 +82,6 @@ def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(tmp_path, mon
     from osmabench_ros.bringup.spec.definition import check_bag, make_room_for_bag
     from osmabench_ros.errors import RunError
     from osmabench_ros.runs.config import parse_config
-    from osmabench_ros.runs.identity import SceneKey
-    from osmabench_ros.runs.plan import plan_runs
     from osmabench_ros.runs.preparation import Preparation
     from osmabench_ros.runs.report_model import RunReport, Status
 
@@ -91,7 +89,7 @@ def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(tmp_path, mon
         return RunReport(run_id=plan.identity.run_id, status=Status.COMPLETE)
 
     config = parse_config(small_config(recording={'enabled': True}), 'test')
-    (plan,) = plan_runs(config, {config.scenes[0]: SceneKey('d', 's', 3)}, tmp_path)
+    (plan,) = plans_of(config, tmp_path)
     with pytest.raises(RunError, match='was not recorded'):
         check_bag(plan)
     directory = plan.bag_directory

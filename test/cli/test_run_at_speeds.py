@@ -2,6 +2,7 @@
 
 import pytest
 import yaml
+from support.world.runs import small_config
 from typer.testing import CliRunner
 
 from osmabench_ros.bringup.runner import matrix_runner
@@ -17,14 +18,8 @@ POINT = SweepPoint(run_id='r', speed_factor=2.0, frames=500, loss=0.0)
 
 @pytest.fixture
 def config(tmp_path):
-    data = {
-        'name': 'own',
-        'mappers': [{'name': 'oracle'}],
-        'suites': [{'name': 'map_geometry'}],
-        'sweep': {'speeds': [1, 3], 'max_loss': 0.1},
-    }
     file = tmp_path / 'config.yaml'
-    file.write_text(yaml.safe_dump(data))
+    file.write_text(yaml.safe_dump(small_config(sweep={'speeds': [1, 3], 'max_loss': 0.1})))
     return file
 
 

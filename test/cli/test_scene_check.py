@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
+from support.commands import osmabench
 from support.world.scenes import ramp_house, room_scene
-from typer.testing import CliRunner
 
-from osmabench_ros.cli.main import app
 from osmabench_ros.errors import RunError, SimulationError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.ground_truth import is_structure
@@ -20,8 +19,7 @@ pytestmark = pytest.mark.gl
 
 
 def checked(folder, *options):
-    words = ['scene', 'check', str(folder), '-o', str(folder.parent / 'a.png'), *options]
-    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    result = osmabench('scene', 'check', folder, '-o', folder.parent / 'a.png', *options)
     assert result.exit_code == 0, result.output
     return result.output
 

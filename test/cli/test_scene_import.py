@@ -2,11 +2,11 @@ import json
 import subprocess
 import sys
 
+import pytest
 from PIL import Image
+from support.commands import osmabench
 from support.gltf_files import write_gltf
-from typer.testing import CliRunner
 
-from osmabench_ros.cli.main import app
 from osmabench_ros.errors import RunError, SceneError
 from osmabench_ros.scenes.loading import load_scene
 
@@ -16,7 +16,9 @@ WORLD = """<sdf version="1.7"><world name="w"><model name="Box_1"><link name="l"
 
 
 def run(*words):
-    return CliRunner().invoke(app, ['scene', *map(str, words)])
+    result = osmabench('scene', *words)
+    assert result.exit_code == 0, result.output
+    return result.output
 
 
 def test_world_becomes_a_folder(tmp_path):
@@ -24,13 +26,12 @@ def test_world_becomes_a_folder(tmp_path):
     (tmp_path / 'classes.json').write_text(json.dumps({'box*': 'crate'}))
     out = tmp_path / 'out'
     arguments = ['import', tmp_path / 'a.world', '--out', out]
-    result = run(*arguments, '--classes', tmp_path / 'classes.json')
-    assert result.exit_code == 0, result.output
-    assert '1 objects of 1 classes, 12 triangles, 0 lights' in result.output
+    told = run(*arguments, '--classes', tmp_path / 'classes.json')
+    assert '1 objects of 1 classes, 12 triangles, 0 lights' in told
     assert [item.name for item in load_scene(str(out)).label_set.classes] == ['crate']
-    again = run(*arguments)
-    assert isinstance(again.exception, RunError)
-    assert run(*arguments, '--overwrite').exit_code == 0
+    with pytest.raises(RunError):
+        run(*arguments)
+    run(*arguments, '--overwrite')
 
 
 def test_warnings_are_one_line_each(tmp_path):
@@ -55,12 +56,11 @@ def test_a_world_with_gaps_is_imported_without_them(tmp_path):
     gap = '<include><uri>model://gone</uri></include><model name="Big_Table">'
     (tmp_path / 'a.world').write_text(WORLD.replace('<model name="Box_1">', gap))
     arguments = ['import', tmp_path / 'a.world', '--out', tmp_path / 'out']
-    assert 'model://gone' in str(run(*arguments).exception)
+    with pytest.raises(SceneError, match='model://gone'):
+        run(*arguments)
     assert not (tmp_path / 'out').exists()
     options = ['--skip-missing', '--label-set', 'apartment', '--collada-up', 'ignored']
-    result = run(*arguments, *options)
-    assert result.exit_code == 0, result.output
-    assert 'left out: ' in result.output
+    assert 'left out: ' in run(*arguments, *options)
     loaded = load_scene(str(tmp_path / 'out'))
     assert [item.name for item in loaded.label_set.classes] == ['table']
 
@@ -70,14 +70,13 @@ def test_objects_taken_for_parts_of_the_building_are_marked(tmp_path):
     shown = {'Shelf_Wall': 'shelf wall, a part of the building', 'Cube': 'cube'}
     for name, text in shown.items():
         write_gltf(tmp_path / 'x.gltf', 'x.png', nodes=[{'name': name, 'mesh': 0}])
-        output = run('import', tmp_path / 'x.gltf', '--out', tmp_path / name).output
+        output = run('import', tmp_path / 'x.gltf', '--out', tmp_path / name)
         assert f'  {name}: {text}\n' in output
 
 
 def test_missing_world_is_named(tmp_path):
-    result = run('import', tmp_path / 'no.world', '--out', tmp_path / 'o')
-    assert isinstance(result.exception, SceneError)
-    assert 'no.world' in str(result.exception)
+    with pytest.raises(SceneError, match='no.world'):
+        run('import', tmp_path / 'no.world', '--out', tmp_path / 'o')
     assert not (tmp_path / 'o').exists()
 
 
@@ -85,10 +84,9 @@ def test_a_scene_is_exported_for_habitat(tmp_path):
     (tmp_path / 'a.world').write_text(WORLD)
     run('import', tmp_path / 'a.world', '--out', tmp_path / 'folder')
     arguments = ['export', tmp_path / 'folder', '--out', tmp_path / 'out']
-    result = run(*arguments)
-    assert result.exit_code == 0, result.output
     config = tmp_path / 'out' / 'gazebo.scene_dataset_config.json'
-    assert result.output == f'{config}: 1 objects, 0 rooms, 0 lights\n'
+    assert run(*arguments) == f'{config}: 1 objects, 0 rooms, 0 lights\n'
     assert load_scene(str(config)).label_set.by_name.keys() == {'box'}
-    assert isinstance(run(*arguments).exception, RunError)
-    assert run(*arguments, '--overwrite').exit_code == 0
+    with pytest.raises(RunError):
+        run(*arguments)
+    run(*arguments, '--overwrite')

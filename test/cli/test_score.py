@@ -6,19 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.commands import osmabench
 from support.published_data import SEGMENTATION
-from typer.testing import CliRunner
 
-from osmabench_ros.cli.main import app as main
-from osmabench_ros.cli.score import app
 from osmabench_ros.errors import MapError, MetricError, UnsafePickleError
 from osmabench_ros.metrics.confusion import ConfusionMatrix, read_confusions, write_confusions
 
 
 def score(*arguments):
-    result = CliRunner().invoke(app, ['confusion', *map(str, arguments)])
-    if result.exception:
-        raise result.exception
+    result = osmabench('score', 'confusion', *arguments)
     assert result.exit_code == 0
     return result.output
 
@@ -90,9 +86,7 @@ def test_saved_answers_of_two_methods_have_a_column_for_the_source(tmp_path):
         folder.mkdir()
         content = json.dumps([{**row, 'similar': verdict}])
         (folder / 'apt_0_baseline_evaluated.json').write_text(content)
-    result = CliRunner().invoke(main, ['score', 'answers', str(tmp_path), '--no-baselines'])
-    assert result.exit_code == 0, result.output
-    rows = rows_of(result.output)
+    rows = rows_of(osmabench('score', 'answers', tmp_path, '--no-baselines').output)
     assert [Path(r['source']).name for r in rows] == ['bbq', 'cg']
     assert {(row['scene'], row['condition']) for row in rows} == {('apt_0', 'baseline')}
     assert [(row['unjudged'], row['accuracy']) for row in rows] == [('1', '0.0'), ('0', '1.0')]

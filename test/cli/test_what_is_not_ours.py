@@ -5,10 +5,12 @@ import os
 from contextlib import suppress
 
 import pytest
+from cli.test_scene_import import WORLD
 from support.benchmark_scripts import benchmark_script
 from support.commands import commands
 from support.users_files import fill, lost, snapshot
 from support.world.maps import sample_map
+from support.world.runs import small_config
 from support.world.scenes import write_space3d_folder
 
 from osmabench_ros.base import files
@@ -18,9 +20,6 @@ from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.runs.config import parse_config
 
-WORLD = """<sdf version="1.7"><world name="w"><model name="Box_1"><link name="l">
-<visual name="v"><geometry><box><size>1 1 1</size></box></geometry></visual>
-</link></model></world></sdf>"""
 POSES = ''.join(f'{t}.0 {t} {t * t} 0 0 0 0 1\n' for t in range(9))
 RUN = 'apartment.seed_3.baseline.oracle.opengl.3'
 SIDE = 'inputs'
@@ -88,19 +87,13 @@ def inputs(tmp_path):
     """Return a folder of what commands read."""
     folder = tmp_path / SIDE
     folder.mkdir()
-    small = {
-        'name': 'small',
-        'scenes': [{'reference': 'apartment', 'seed': 3}],
-        'mappers': [{'name': 'oracle'}],
-        'suites': [{'name': 'map_geometry'}],
-    }
-    (folder / 'small.yaml').write_text(json.dumps(small))
+    (folder / 'small.yaml').write_text(json.dumps(small_config()))
     (folder / 'prompts.json').write_text('{"room": "A room with 1 bed."}')
     (folder / 'a.world').write_text(WORLD)
     (folder / 'a.tum').write_text(POSES)
     write_space3d_folder(folder / 'rooms')
     write_map(sample_map(), folder / 'map')
-    config = parse_config(small, 'test').model_dump(mode='json')
+    config = parse_config(small_config(), 'test').model_dump(mode='json')
     files.write_json(folder / 'runs' / 'manifest.json', {'config': config})
     return folder
 

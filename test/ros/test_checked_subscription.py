@@ -1,13 +1,16 @@
-"""Messages that do not fit are refused with their topic, and the next one is taken."""
+"""Messages that no node may believe, and what takes them out before a callback."""
 
+import math
 import struct
 
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.msg import LabelInfo, RunInfo, SemanticMap
+from geometry_msgs.msg import PoseStamped
+from osmabench_ros.msg import LabelClass, LabelInfo, RunInfo, SemanticMap
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.serialization import serialize_message
@@ -16,7 +19,18 @@ from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.errors import ContractError
+from osmabench_ros.geometry.frame import Intrinsics
+from osmabench_ros.nodes.map_recorder_node import FrameSampler
 from osmabench_ros.ros import qos
+from osmabench_ros.ros.messages.evaluation_messages import check_run_info, path_from_uri
+from osmabench_ros.ros.messages.images import (
+    camera_info_message,
+    image_to_message,
+    label_set_from_message,
+)
+from osmabench_ros.ros.messages.poses import stamp_to_message
+from osmabench_ros.ros.node.frame_receiver import frame_from_messages
+from osmabench_ros.ros.qos import deserialize_checked
 
 WHOLE = serialize_message(LabelInfo(name='true'))
 LIE = WHOLE[:-4] + struct.pack('<I', 2**31) + bytes(900_000)
@@ -80,3 +94,130 @@ def test_a_lie_is_refused_by_name_and_the_next_message_is_taken(ros_context):
     assert 'topic "label_info": 900' in node.refused[0]
     publish_until(lambda: bool(node.received), WHOLE)
     assert node.received[0].name == 'true'
+
+
+STAMP = stamp_to_message(1_000_000_000)
+HUGE = (2**31, 2**32 - 1)
+NO_NUMBERS = (math.nan, math.inf, -math.inf)
+IMAGES = {
+    topics.COLOR: ('rgb8', np.zeros((3, 4, 3), np.uint8)),
+    topics.DEPTH: ('32FC1', np.ones((3, 4), np.float32)),
+    topics.SEMANTIC: ('16UC1', np.zeros((3, 4), np.uint16)),
+    topics.INSTANCE: ('32SC1', np.zeros((3, 4), np.int32)),
+}
+
+
+def parts():
+    """Return the messages of a frame of 4 x 3 pixels."""
+    camera = Intrinsics(4, 3, 2.0, 2.0, 1.5, 1.0)
+    pose = PoseStamped()
+    pose.pose.orientation.w = 1.0
+    images = {
+        topic: image_to_message(pixels, encoding, STAMP, 'c')
+        for topic, (encoding, pixels) in IMAGES.items()
+    }
+    info = camera_info_message(camera, STAMP, 'c')
+    return {**images, topics.COLOR_INFO: info, topics.CAMERA_POSE: pose}
+
+
+def absurd():
+    """Yield topic, place in its message, and the value to put there."""
+    for topic in IMAGES:
+        yield from ((topic, name, value) for name in ('width', 'step') for value in (0, *HUGE))
+        yield from ((topic, 'encoding', 'x' * 10**5), (topic, 'data', b'x' * 1000))
+    for value in (*NO_NUMBERS, 0.0, 1e308):
+        yield topics.COLOR_INFO, 'k.0', value
+        yield topics.CAMERA_POSE, 'pose.orientation.w', value
+    for value in NO_NUMBERS:
+        yield topics.COLOR_INFO, 'd', [value] * 5
+        yield topics.CAMERA_POSE, 'pose.position.x', value
+    yield from ((topics.COLOR_INFO, 'width', value) for value in (0, *HUGE))
+    yield topics.CAMERA_POSE, 'header.frame_id', 'y' * 10**6
+
+
+def put(message, place, value):
+    *way, last = place.split('.')
+    for name in way:
+        message = getattr(message, name)
+    if last.isdigit():
+        message[int(last)] = value
+    else:
+        setattr(message, last, value)
+
+
+def test_the_frame_without_absurdities_is_one():
+    assert frame_from_messages(0, 0, parts()).world_points().shape == (12, 3)
+
+
+@pytest.mark.parametrize(
+    ('topic', 'place', 'value'),
+    [pytest.param(*row, id=f'{row[0]} {row[1]} {str(row[2])[:12]}') for row in absurd()],
+)
+@pytest.mark.filterwarnings('error')
+def test_a_frame_with_absurd_content_is_refused(topic, place, value):
+    messages = parts()
+    put(messages[topic], place, value)
+    with pytest.raises(ContractError) as reported:
+        frame_from_messages(0, 0, messages)
+    assert len(str(reported.value)) < 500
+    assert 'topic' in str(reported.value)
+
+
+def test_depth_that_is_nowhere_valid_is_a_frame_without_points():
+    """As a covered camera sends it."""
+    messages = parts()
+    nowhere = np.full((3, 4), np.nan, np.float32)
+    messages[topics.DEPTH] = image_to_message(nowhere, '32FC1', STAMP, 'c')
+    assert frame_from_messages(0, 0, messages).world_points().shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    'changes',
+    [
+        *({'frame_rate': value} for value in (*NO_NUMBERS, -1.0, 1e308)),
+        *({'speed_factor': value} for value in (*NO_NUMBERS, -1.0)),
+        *({name: 'x' * 100_000} for name in ('run_id', 'scene', 'world_frame')),
+        {'mapper': 'a\0b'},
+        {'condition': 'a\nb'},
+    ],
+)
+def test_a_run_info_of_no_run_is_refused(changes):
+    with pytest.raises(ContractError, match='topic "run_info"') as reported:
+        check_run_info(RunInfo(**changes))
+    assert len(str(reported.value)) < 300
+
+
+def test_a_million_classes_are_refused_before_they_are_made():
+    classes = [LabelClass(id=number % 65_535, name='x') for number in range(40_000)]
+    data = bytes(serialize_message(LabelInfo(classes=classes * 2)))
+    with pytest.raises(ContractError, match='topic "label_info": a message of'):
+        deserialize_checked(data, LabelInfo, topics.LABEL_INFO)
+
+
+@pytest.mark.parametrize(
+    'classes', [[(65_535, 'a')], [(0, '')], [(0, 'a'), (0, 'b')], [(0, 'a'), (1, 'a')]]
+)
+def test_classes_that_are_none_are_refused(classes):
+    message = LabelInfo(classes=[LabelClass(id=number, name=name) for number, name in classes])
+    with pytest.raises(ContractError, match='topic "label_info"'):
+        label_set_from_message(message, topics.LABEL_INFO)
+
+
+@pytest.mark.parametrize('sec', [-(2**31), -1, 5, 2**31 - 1])
+def test_stamps_outside_a_run_make_no_pictures(sec, tmp_path):
+    sampler = FrameSampler(tmp_path / 'frames')
+    sampler.start(RunInfo(frame_count=5, frame_rate=1.0))
+    image = parts()[topics.COLOR]
+    image.header.stamp.sec, image.header.stamp.nanosec = sec, 0
+    sampler.take(image)
+    assert not (tmp_path / 'frames').exists()
+
+
+@pytest.mark.parametrize(
+    'uri',
+    ['', 'http://x', 'file://[', 'file:///a%00b', f'file:///{"x" * 5000}', '\0', 'x' * 10**6],
+)
+def test_an_address_that_is_no_path_is_refused(uri):
+    with pytest.raises(ContractError, match='map_uri is') as reported:
+        path_from_uri(uri, 'map_uri')
+    assert len(str(reported.value)) < 400

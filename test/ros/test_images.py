@@ -91,18 +91,24 @@ def test_millimetres_become_metres_and_zero_becomes_invalid():
     assert depth[0, 1] == pytest.approx(1.5)
 
 
-def test_a_short_image_is_refused_by_name():
-    message = images.image_to_message(np.zeros((4, 4), np.uint16), '16UC1', Time(), '')
-    message.height = 5
-    with pytest.raises(ContractError, match='"camera/x".*4 x 5'):
-        images.image_from_message(message, 'camera/x')
-
-
-def test_an_unknown_encoding_is_refused():
-    message = images.image_to_message(np.zeros((4, 4), np.uint16), '16UC1', Time(), '')
-    message.encoding = 'yuv422'
-    with pytest.raises(ContractError, match='yuv422'):
-        images.image_from_message(message, 't')
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'height': 5}, '4 x 5'),
+        ({'encoding': 'yuv422'}, 'yuv422'),
+        ({'height': 0, 'width': 0, 'step': 0, 'data': b''}, 'do not make'),
+        ({'height': 0, 'width': 2**32 - 1, 'step': 2**32 - 1, 'data': b''}, 'do not make'),
+        ({'width': 0, 'step': 0}, 'do not make'),
+        ({'height': 2**32 - 1, 'width': 2**31}, 'do not make'),
+        ({'width': 2**32 - 1}, 'do not make'),
+    ],
+)
+def test_an_image_that_cannot_be_one_is_refused_by_name(changes, message):
+    image = images.image_to_message(np.zeros((4, 4), np.uint16), '16UC1', Time(), '')
+    for name, value in changes.items():
+        setattr(image, name, value)
+    with pytest.raises(ContractError, match=f'"camera/x".*{message}'):
+        images.image_from_message(image, 'camera/x')
 
 
 def test_camera_info_is_filled_and_comes_back():
@@ -112,23 +118,6 @@ def test_camera_info_is_filled_and_comes_back():
     assert list(message.d) == [0.0] * 5
     assert message.distortion_model == 'plumb_bob'
     assert images.intrinsics_from_message(message, 't') == intrinsics
-
-
-def test_distorted_cameras_are_refused():
-    message = images.camera_info_message(Intrinsics(8, 8, 5.0, 5.0, 3.5, 3.5), Time(), '')
     message.d = [0.1, 0.0, 0.0, 0.0, 0.0]
     with pytest.raises(ContractError, match='rectified'):
         images.intrinsics_from_message(message, 't')
-
-
-@pytest.mark.parametrize(
-    ('height', 'width', 'step'),
-    [(0, 0, 0), (0, 2**32 - 1, 2**32 - 1), (4, 0, 0), (2**32 - 1, 2**31, 8), (4, 2**32 - 1, 8)],
-)
-def test_an_empty_or_impossible_size_is_refused(height, width, step):
-    message = images.image_to_message(np.zeros((4, 4), np.uint16), '16UC1', Time(), '')
-    message.height, message.width, message.step = height, width, step
-    if height == 0:
-        message.data = b''
-    with pytest.raises(ContractError, match='do not make'):
-        images.image_from_message(message, 't')

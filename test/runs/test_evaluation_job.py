@@ -12,6 +12,15 @@ def waiting_job(gate, ended):
     return EvaluationJob(work, ended.append)
 
 
+def submitted(*gates):
+    """Return a queue of jobs that wait at gates, the jobs, and those that ended so far."""
+    ended, queue = [], EvaluationQueue()
+    jobs = [waiting_job(gate, ended) for gate in gates]
+    for job in jobs:
+        queue.submit(job)
+    return queue, jobs, ended
+
+
 def polled(queue, count, ended):
     for _ in range(1000):
         queue.poll()
@@ -22,12 +31,8 @@ def polled(queue, count, ended):
 
 
 def test_jobs_run_one_at_a_time_in_order():
-    ended = []
     gates = [threading.Event(), threading.Event()]
-    queue = EvaluationQueue()
-    jobs = [waiting_job(gate, ended) for gate in gates]
-    for job in jobs:
-        queue.submit(job)
+    queue, jobs, ended = submitted(*gates)
     gates[1].set()
     queue.poll()
     assert queue.current is jobs[0]
@@ -41,21 +46,14 @@ def test_jobs_run_one_at_a_time_in_order():
 def test_nothing_starts_unless_it_may():
     gate = threading.Event()
     gate.set()
-    queue = EvaluationQueue()
-    ended = []
-    queue.submit(waiting_job(gate, ended))
+    queue, _, ended = submitted(gate)
     queue.poll(start=False)
     assert queue.current is None
     polled(queue, 1, ended)
 
 
 def test_a_job_in_the_queue_can_be_cancelled():
-    ended = []
-    gate = threading.Event()
-    queue = EvaluationQueue()
-    first, second = (waiting_job(gate, ended) for _ in range(2))
-    queue.submit(first)
-    queue.submit(second)
+    queue, (first, second), ended = submitted(*[threading.Event()] * 2)
     queue.poll()
     second.cancel()
     polled(queue, 1, ended)
@@ -66,11 +64,7 @@ def test_a_job_in_the_queue_can_be_cancelled():
 
 
 def test_stopping_ends_all_and_tells_all():
-    ended = []
-    queue = EvaluationQueue()
-    jobs = [waiting_job(threading.Event(), ended) for _ in range(3)]
-    for job in jobs:
-        queue.submit(job)
+    queue, jobs, ended = submitted(*[threading.Event()] * 3)
     queue.poll()
     queue.stop()
     assert set(ended) == set(jobs)

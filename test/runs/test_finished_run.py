@@ -1,24 +1,33 @@
-"""A finished run stays so as long as no input of its metrics has changed."""
+"""Evaluation of a run from its files, and again when it is finished."""
 
 import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
+from collections import deque
+from dataclasses import replace
 
 import pytest
-from support.world.maps import ground_truth, labelled_map
-from support.world.runs import matrix_config
+from support import scripted_model
+from support.loopback_models import LoopbackModels, Misstep
+from support.world.maps import ground_truth, labelled_map, write_inputs
+from support.world.runs import matrix_config, plans_of
 
-from osmabench_ros.base.files import claim_folder, write_json, write_text
+from osmabench_ros.base.files import MARKER, claim_folder, write_json, write_text
 from osmabench_ros.base.strict import read_model
-from osmabench_ros.errors import RunError
+from osmabench_ros.errors import IncompleteError, RunError
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
-from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.plan import plan_runs
-from osmabench_ros.runs.report_model import RunReport, without_classes
+from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, EvaluationJob, evaluate_run
+from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.report_model import RunReport, Status, without_classes
 from osmabench_ros.runs.run_manifest import FIGURES, finish_run, has_figures, read_finished
 from osmabench_ros.sequences.ground_truth import write_ground_truth
+from osmabench_ros.suites.map_geometry import MapGeometrySuite
+from osmabench_ros.vqa.question_files import read_complete
+from osmabench_ros.vqa.questions import Answer
 
 RUN = 'd.s.baseline.oracle.opengl.3'
 
@@ -51,7 +60,7 @@ CHANGES = {
 def done(tmp_path):
     """A run as the runner leaves it."""
     config = matrix_config(scenes=[{'reference': 'apartment', 'seed': 3}])
-    [plan] = plan_runs(config, {config.scenes[0]: SceneKey('d', 's', 3)}, tmp_path / 'small')
+    [plan] = plans_of(config, tmp_path / 'small')
     claim_folder(plan.root)
     shared = plan.shared_directory
     write_ground_truth(ground_truth(), shared / 'ground_truth')
@@ -114,3 +123,141 @@ def test_figures_of_an_earlier_report_count_no_more(done):
     assert not has_figures(done.directory)
     finish_run(done)
     assert has_figures(done.directory)
+
+
+SUITES = [
+    SuiteConfig(name='map_geometry'),
+    SuiteConfig(name='exact_questions', options={'count': 100}),
+]
+
+
+def inputs(folder):
+    identity = RunIdentity(SceneKey('test', 'room', 0), 'baseline', 'faultless', 'none')
+    map_directory, truth = write_inputs(folder, labelled_map())
+    return EvaluationInputs(identity, map_directory, truth, folder / 'out', device='cpu')
+
+
+def test_progress_names_suites_counts_questions_and_never_goes_back(tmp_path):
+    reported = []
+    evaluate_run(inputs(tmp_path), SUITES, progress=lambda *news: reported.append(news))
+    texts, fractions = zip(*reported, strict=True)
+    assert fractions == tuple(sorted(fractions))
+    assert (texts[0], fractions[0]) == ('reading the map', 0.0)
+    assert (texts[-1], fractions[-1]) == ('writing the report', 1.0)
+    asked = sum(1 for _ in (tmp_path / 'out/vqa/questions.jsonl').open())
+    answered = [text for text in texts if text.startswith('exact_questions: answered')]
+    assert answered[0] == f'exact_questions: answered 0 of {asked} questions'
+    assert answered[-1] == f'exact_questions: answered {asked} of {asked} questions'
+    assert fractions[texts.index(answered[0])] == pytest.approx(0.495)
+    assert fractions[texts.index('writing the report')] == pytest.approx(0.99)
+
+
+@pytest.mark.parametrize('allowed', [False, True])
+def test_a_partial_map_is_marked_and_passes_only_where_that_is_allowed(tmp_path, allowed):
+    whole = labelled_map()
+    header = replace(whole.header, complete=False, remark='cut off')
+    partial = replace(inputs(tmp_path), allow_partial=allowed)
+    write_map(replace(whole, header=header), tmp_path / 'partial')
+    report = evaluate_run(replace(partial, map_directory=tmp_path / 'partial'), SUITES[:1])
+    assert (report.map_complete, report.remarks) == (False, ('the map is partial: cut off',))
+    faults = report.failed_requirements
+    assert len(faults) == (0 if allowed else 1)
+    assert all('is partial' in fault for fault in faults)
+
+
+@pytest.mark.parametrize('stage', ['reading the map', 'map_geometry: ', 'answered 20', 'writing'])
+def test_an_evaluation_that_is_stopped_leaves_nothing(stage, tmp_path):
+    source = inputs(tmp_path)
+    jobs = []
+
+    def work(progress):
+        def watched(text, fraction):
+            if stage in text:
+                jobs[0].cancel()
+            progress(text, fraction)
+
+        return evaluate_run(source, SUITES, progress=watched)
+
+    jobs.append(EvaluationJob(work, lambda _job: None))
+    jobs[0].start()
+    jobs[0].join(60.0)
+    assert jobs[0].cancelled
+    assert jobs[0].report is None
+    assert {path.name for path in source.output_directory.rglob('*')} <= {MARKER}
+
+
+KILLED = """
+import os, pathlib, signal, sys
+from osmabench_ros.base.files import atomic_directory, write_text
+from osmabench_ros.base.files import Existing, claim_folder
+answers = pathlib.Path(sys.argv[1])
+claim_folder(answers.parent)
+write_text(answers / 'written.jsonl', 'of a language model')
+with atomic_directory(answers, Existing.MERGE) as draft:
+    (draft / 'half.jsonl').write_text('half a li')
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_evaluation_left_is_gone_after_the_next(tmp_path):
+    source = inputs(tmp_path)
+    answers = source.output_directory / 'vqa'
+    killed = subprocess.run([sys.executable, '-c', KILLED, str(answers)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert list(answers.glob('.*/vqa/half.jsonl'))
+    evaluate_run(source, SUITES[:1])
+    names = {path.name for path in source.output_directory.rglob('*')}
+    assert names == {MARKER, 'report.json', 'vqa', 'written.jsonl'}
+
+
+def test_an_output_folder_that_cannot_be_made_is_told(tmp_path):
+    source = inputs(tmp_path)
+    source.output_directory.write_text('no folder')
+    with pytest.raises(RunError, match='out is a file'):
+        evaluate_run(source, SUITES[:1])
+
+
+def test_a_server_that_fails_keeps_the_other_figures_and_the_next_evaluation_goes_on(
+    tmp_path, monkeypatch
+):
+    computed = []
+    usual = MapGeometrySuite.evaluate
+
+    def counted(suite, context):
+        computed.append(suite.name)
+        return usual(suite, context)
+
+    monkeypatch.setattr(MapGeometrySuite, 'evaluate', counted)
+    with LoopbackModels(reply=scripted_model.reply) as server:
+
+        def suites(cache):
+            options = {'answerer': 'openai:m', 'base_url': server.url, 'concurrency': 1}
+            options |= {'cache': str(tmp_path / cache), 'count': 100}
+            return [SUITES[0], SuiteConfig(name='exact_questions', options=options)]
+
+        whole = inputs(tmp_path / 'whole')
+        expected = evaluate_run(whole, suites('first'))
+        batches = len(server.received)
+        assert batches > 1
+        source = inputs(tmp_path / 'cut')
+        server.missteps, server.always = deque([Misstep('ok')]), Misstep('status', 401)
+        computed.clear()
+        with pytest.raises(IncompleteError, match='exact_questions: .* unanswered: 401 Unauth'):
+            evaluate_run(source, suites('second'))
+        out = source.output_directory
+        assert not (out / 'report.json').exists()
+        partial = RunReport.model_validate_json((out / 'incomplete.json').read_text())
+        assert partial.status is Status.INCOMPLETE
+        assert {record.suite for record in partial.metrics} == {'map_geometry'}
+        with pytest.raises(IncompleteError, match=r'questions of .*answers\.jsonl'):
+            read_complete(out / 'vqa' / 'answers.jsonl', Answer)
+        server.always, asked = None, len(server.received)
+        report = evaluate_run(source, suites('second'))
+        assert len(server.received) - asked == batches - 1, 'what was answered is not asked again'
+        assert computed == ['map_geometry'], 'what was computed is not computed again'
+    assert report == expected
+    names = sorted(path.name for path in (out / 'vqa').iterdir())
+    assert 'answers.jsonl' in names
+    for name in ('report.json', *(f'vqa/{name}' for name in names)):
+        assert (out / name).read_bytes() == (whole.output_directory / name).read_bytes(), name
+    assert not (out / 'incomplete.json').exists()

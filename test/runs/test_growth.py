@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from support.world.runs import matrix_config
+from support.world.runs import matrix_config, plans_of
 
 from osmabench_ros.base.files import (
     MARKER,
@@ -16,9 +16,7 @@ from osmabench_ros.base.files import (
 from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.runs import host
 from osmabench_ros.runs import run_manifest as module
-from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.matrix_on_disk import claim
-from osmabench_ros.runs.plan import plan_runs
 from osmabench_ros.runs.run_manifest import (
     MANIFEST,
     Difference,
@@ -58,9 +56,7 @@ def config(files, **changes):
 
 
 def planned(files, **changes):
-    settings = config(files, **changes)
-    keys = {x: SceneKey('d', 's', x.seed, x.path_seed) for x in settings.seeded_scenes}
-    return plan_runs(settings, keys, files / 'runs')
+    return plans_of(config(files, **changes), files / 'runs')
 
 
 def digest_of(_plan):

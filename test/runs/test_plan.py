@@ -1,13 +1,12 @@
 from pathlib import Path
 
 import pytest
-from support.world.runs import matrix_config
+from support.world.runs import matrix_config, plans_of
 
 from osmabench_ros.bringup.spec.definition import bridge_settings
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros.node.settings import BridgeSettings
-from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.plan import config_digest, plan_runs
+from osmabench_ros.runs.plan import config_digest
 from osmabench_ros.runs.run_manifest import config_of_run
 from osmabench_ros.simulation.conditions import (
     list_conditions,
@@ -26,8 +25,7 @@ def config(**parts):
 
 
 def planned(settings, scene='home'):
-    keys = {item: SceneKey('set', scene, item.seed) for item in settings.scenes}
-    return plan_runs(settings, keys, Path('root'))
+    return plans_of(settings, Path('root'), 'set', scene)
 
 
 def test_runs_go_scene_by_scene_and_condition_by_condition():
@@ -107,9 +105,9 @@ def test_a_condition_in_a_file_gives_the_run_its_name_and_stays_its_file(tmp_pat
     path.write_text('lighting: {exposure: 0.5}')
     file = str(path)
     config = matrix_config(conditions=[file, 'baseline'])
-    plans = plan_runs(config, {config.scenes[0]: SceneKey('a', 'b', 3)}, tmp_path)
+    plans = plans_of(config, tmp_path)
     assert [plan.identity.run_id for plan in plans] == [
-        'a.b.dusk.oracle.opengl.3', 'a.b.baseline.oracle.opengl.3'
+        'd.s.dusk.oracle.opengl.0', 'd.s.baseline.oracle.opengl.0'
     ]  # fmt: skip
 
 

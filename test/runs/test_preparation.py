@@ -26,17 +26,23 @@ pytestmark = [pytest.mark.gl, needs('open3d')]
 POINTS = [[-2.0, -1.0], [-2.0, 1.0], [2.0, 1.5]]
 
 
-def configuration(**trajectory):
+def configuration(conditions=('baseline',), **trajectory):
     return matrix_config(
+        conditions=conditions,
         camera={'width': 64, 'height': 48, 'mounting_height_m': 1.2},
         trajectory={'goals': 2, 'frame_rate_hz': 1.0, 'max_frames': 40, **trajectory},
     )
 
 
+def prepare(config, root, load=divided_room):
+    """Return what prepared the scene of a configuration, its plans, and the shared folder."""
+    rooms = Preparation(load)
+    plans = rooms.plans(config, root)
+    return rooms, plans, rooms.prepare(plans[0], silent)
+
+
 def prepared(root, **trajectory):
-    config = configuration(**trajectory)
-    rooms = Preparation(divided_room)
-    return rooms.prepare(rooms.plans(config, root)[0], silent)
+    return prepare(configuration(**trajectory), root)[-1]
 
 
 def share(folder):
@@ -72,11 +78,8 @@ def test_the_strategy_decides_the_path_and_coverage_is_recorded(tmp_path):
     ],
 )
 def test_a_condition_that_changes_nothing_on_the_path_is_warned_of(tmp_path, name, frames, acts):
-    changes = {'goal_points': POINTS, 'max_frames': frames}
-    config = configuration(**changes).model_copy(update={'conditions': (name,)})
-    rooms = Preparation(divided_room)
-    plan = rooms.plans(config, tmp_path)[0]
-    rooms.prepare(plan, silent)
+    config = configuration((name,), goal_points=POINTS, max_frames=frames)
+    rooms, [plan], _ = prepare(config, tmp_path)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         reported = run_warnings(plan, rooms)
@@ -92,10 +95,8 @@ def test_a_rule_that_selects_no_light_is_warned_of(tmp_path):
         fill = tuple(dataclasses.replace(light, lamp=False) for light in scene.lights)
         return dataclasses.replace(scene, lights=fill)
 
-    config = configuration(goal_points=POINTS).model_copy(update={'conditions': ('dynamic',)})
-    rooms = Preparation(without_lamps)
-    plan = rooms.plans(config, tmp_path)[0]
-    rooms.prepare(plan, silent)
+    config = configuration(('dynamic',), goal_points=POINTS)
+    rooms, [plan], _ = prepare(config, tmp_path, without_lamps)
     with pytest.warns(OsmabenchWarning, match='scene_lights.0 selects no light of scene test/'):
         run_warnings(plan, rooms)
 
@@ -104,12 +105,9 @@ def test_lamps_that_a_rule_has_chosen_are_told_where_they_matter(tmp_path):
     def ruled(item):
         return dataclasses.replace(divided_room(item), lamp_rule='bright ones are')
 
-    config = configuration(goal_points=POINTS).model_copy(
-        update={'conditions': ('dynamic', 'baseline')}
-    )
-    rooms = Preparation(ruled)
-    for plan, told in zip(rooms.plans(config, tmp_path), (True, False), strict=True):
-        rooms.prepare(plan, silent)
+    config = configuration(('dynamic', 'baseline'), goal_points=POINTS)
+    rooms, plans, _ = prepare(config, tmp_path, ruled)
+    for plan, told in zip(plans, (True, False), strict=True):
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')
             reported = run_warnings(plan, rooms)
@@ -156,11 +154,9 @@ def test_a_scene_that_would_be_dark_is_told_before_anything_runs(tmp_path):
     def dark(item):
         return dataclasses.replace(divided_room(item), lights=())
 
-    config = configuration()
     with pytest.raises(SimulationError, match='has no lights and condition "baseline" adds none'):
-        Preparation(dark).plans(config, tmp_path)
-    lit = configuration().model_copy(update={'conditions': ('camera', 'nominal')})
-    assert len(Preparation(dark).plans(lit, tmp_path)) == 2
+        Preparation(dark).plans(configuration(), tmp_path)
+    assert len(Preparation(dark).plans(configuration(('camera', 'nominal')), tmp_path)) == 2
 
 
 def test_what_stands_for_the_run_in_options_is_filled_in_before_they_are_checked():
@@ -177,11 +173,7 @@ def test_what_stands_for_the_run_in_options_is_filled_in_before_they_are_checked
 
 
 def test_the_true_poses_of_a_run_follow_its_speed(tmp_path):
-    config = configuration()
-    fast = config.model_copy(update={'conditions': ('baseline', 'velocity')})
-    rooms = Preparation(divided_room)
-    slow, quick = rooms.plans(fast, tmp_path)
-    rooms.prepare(slow, silent)
+    rooms, (slow, quick), _ = prepare(configuration(('baseline', 'velocity')), tmp_path)
     for plan in (slow, quick):
         plan.directory.mkdir(parents=True)
         rooms.write_true_trajectory(plan)

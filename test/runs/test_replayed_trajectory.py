@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from support.world.runs import matrix_config
+from support.world.runs import matrix_config, plans_of
 from support.world.scenes import room_scene
 
 from osmabench_ros.errors import ConfigError, OsmabenchWarning, SequenceError
@@ -12,6 +12,7 @@ from osmabench_ros.runs.generation import OutputFormat, generate_sequences
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import plan_runs
 from osmabench_ros.runs.run_manifest import collect_shared_inputs
+from osmabench_ros.runs.inputs import collect_shared_inputs
 from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.sequences.recorded import open_sequence
 
@@ -95,7 +96,7 @@ def test_faults_are_named(tmp_path):
 
 def test_a_changed_recording_is_a_changed_input(tmp_path):
     config = configuration(recorded=tum(tmp_path / 'a.tum', *FREE))
-    [plan] = plan_runs(config, {config.scenes[0]: SceneKey('a', 'b', 0)}, tmp_path)
+    [plan] = plans_of(config, tmp_path)
     before = collect_shared_inputs(plan, 'scene')
     tum(tmp_path / 'a.tum', *FREE, (-0.9, 1.2, 0, 0, 0, 0, 1))
     after = collect_shared_inputs(plan, 'scene')

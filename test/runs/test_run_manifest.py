@@ -7,13 +7,14 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from support.world.runs import matrix_config
+from support.world.runs import matrix_config, plans_of
 
 from osmabench_ros.base.files import read_json, sha256_of
 from osmabench_ros.runs import host
 from osmabench_ros.runs.host import SOURCES, commit_of, host_facts, renderer
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import plan_runs
+from osmabench_ros.runs.host import commit_of, host_facts, renderer
 from osmabench_ros.runs.run_manifest import describe_run, read_warnings, write_run_manifest
 
 
@@ -37,7 +38,7 @@ def plan(home):
             for name in ('camera', 'baseline')
         ],
     )
-    plan = plan_runs(config, {config.scenes[0]: SceneKey('a', 'b', 7)}, home / 'runs')[0]
+    plan = plans_of(config, home / 'runs')[0]
     for name in ('path.json', 'ground_truth/points.npy', 'questions.jsonl'):
         file = plan.shared_directory / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -52,13 +53,13 @@ def test_it_tells_what_a_run_was_made_from(plan, home):
     assert found['config']['condition']['name'] == 'camera'
     assert [item['condition'] for item in found['config']['requirements']] == ['camera']
     assert found['inputs'].keys() == {
-        'scene a.b.7',
+        'scene d.s.0',
         'mapper mine: ~/my_mapper.py',
         'shared ground_truth',
         'shared path.json',
         'shared questions.jsonl',
     }
-    assert found['inputs']['scene a.b.7'] == 'scene digest'
+    assert found['inputs']['scene d.s.0'] == 'scene digest'
     path = plan.shared_directory / 'path.json'
     assert found['inputs']['shared path.json'] == sha256_of(path)
     assert found['versions']['python'] == platform.python_version()

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.world.runs import matrix_config
+from support.world.runs import matrix_config, plans_of
 from support.world.scenes import room_scene
 
 from osmabench_ros.base.files import read_json, sha256_of
@@ -14,6 +14,7 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import SeedsConfig, with_scene
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds
 from osmabench_ros.runs.plan import PATH_FILE, QUESTIONS_FILE, config_digest, plan_runs
+from osmabench_ros.runs.plan import QUESTIONS_FILE, config_digest
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.run_manifest import describe_run
 
@@ -32,9 +33,7 @@ def config(**parts):
 
 
 def planned(settings, root=Path('root')):
-    scenes = settings.seeded_scenes
-    keys = {x: SceneKey('set', f'home_{x.seed}', x.seed, x.path_seed) for x in scenes}
-    return plan_runs(settings, keys, root)
+    return plans_of(settings, root, 'set', 'home_{seed}')
 
 
 class CountedRooms:

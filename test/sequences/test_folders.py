@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import yaml
 from PIL import Image
+from support.world import frames as small
 from support.world.frames import CAMERA, FRAMES, INFO, LABELS, START_NS, STEP_NS, assert_same_frame
 
 from osmabench_ros.base.files import sha256_of
@@ -22,10 +23,7 @@ from osmabench_ros.sequences.writer import FolderWriter
 
 
 def write(directory, form=OSMA, info=INFO):
-    writer = FolderWriter(directory, form, info)
-    for frame in FRAMES:
-        writer.write(frame)
-    writer.close()
+    small.write_frames(FolderWriter(directory, form, info))
     return directory
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from rosbags.rosbag2 import StoragePlugin
 from support.images import encoded_image
+from support.world import frames as small
 from support.world.bags import make, odometry, tf, transform, write_messages
 from support.world.frames import CAMERA, FRAMES, INFO, LABELS, MOUNT, assert_same_frame
 
@@ -26,10 +27,7 @@ ROBOT = SequenceReading(color='/cam/rgb', depth='/cam/depth', camera_info='/cam/
 
 
 def write_frames(directory, frames=FRAMES):
-    writer = BagWriter(directory, INFO)
-    for frame in frames:
-        writer.write(frame)
-    writer.close()
+    small.write_frames(BagWriter(directory, INFO), frames)
     return directory
 
 

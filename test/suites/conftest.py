@@ -8,7 +8,13 @@ import pytest
 from support.world.graphs import ground_truth_of, nodes_of
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
+from osmabench_ros.maps.semantic_map import (
+    DenseMap,
+    FeatureSpace,
+    MapHeader,
+    Provenance,
+    SemanticMap,
+)
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import (
@@ -95,3 +101,21 @@ def with_dense(perfect_map):
 @pytest.fixture
 def context(ground_truth, perfect_map):
     return SuiteContext('room', perfect_map, ground_truth, device='cpu')
+
+
+@pytest.fixture
+def asking(context, perfect_map):
+    """Returns a context of a map of features alone that asks a labeller; notes what it offers."""
+
+    def ask(choose):
+        def labeller(semantic_map, names):
+            offered.append(list(names))
+            return np.full(len(semantic_map.dense.points), names.index(choose(names)))
+
+        offered = []
+        dense = replace(perfect_map.dense, labels=None)
+        spaces = {'clip': FeatureSpace('clip', np.zeros((1, 4), np.float32), 'ViT-B-32')}
+        bare = replace(perfect_map, graph=SceneGraph(), dense=dense, feature_spaces=spaces)
+        return replace(context, semantic_map=bare, labeller=labeller), offered
+
+    return ask

@@ -3,7 +3,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from osmabench_ros.maps.semantic_map import FeatureSpace
 from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.suites.map_geometry import MapGeometrySuite
 from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
@@ -128,23 +127,10 @@ def test_a_map_without_points_is_not_applicable_and_an_empty_one_covers_nothing(
     assert not found['chamfer_m', ''].applicable
 
 
-def test_a_labeller_is_asked_once_for_all_suites_that_need_classes(context, perfect_map):
-    asked = []
-
-    def labeller(semantic_map, names):
-        asked.append(list(names))
-        return np.full(len(semantic_map.dense.points), names.index('floor'))
-
-    space = FeatureSpace('clip', np.zeros((1, 4), np.float32), 'ViT-B-32')
-    bare = replace(
-        perfect_map,
-        graph=SceneGraph(),
-        dense=replace(perfect_map.dense, labels=None),
-        feature_spaces={'clip': space},
-    )
-    asking = replace(context, semantic_map=bare, labeller=labeller)
-    found = evaluate(asking)
-    OsmaSegmentationSuite(options={}).evaluate(asking)
+def test_a_labeller_is_asked_once_for_all_suites_that_need_classes(asking, perfect_map):
+    case, asked = asking(lambda _: 'floor')
+    found = evaluate(case)
+    OsmaSegmentationSuite(options={}).evaluate(case)
     # Strict figures share one answer; compat offers the classes of the scene, as published.
     assert asked == [['chair', 'floor', 'lamp', 'table'], ['chair', 'floor', 'table']]
     assert found['accuracy_m', 'floor'].n == len(perfect_map.dense.points)

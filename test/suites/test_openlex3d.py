@@ -19,17 +19,23 @@ def encode(space, prompts):
     return np.eye(DIMENSION, dtype=np.float32)[[WORDS.index(word) for word in prompts]]
 
 
-def with_features(context, perfect_map, words):
-    vectors = np.stack([encode(None, each.split('+')).sum(axis=0) for each in words.values()])  # type: ignore[arg-type]
+def with_features(context, words):
+    vectors = np.stack([encode(None, each.split('+')).sum(axis=0) for each in words.values()])
     space = FeatureSpace('clip', vectors + 0.01, 'ViT-H-14')
     row = {node_id: i for i, node_id in enumerate(words)}
+    given = context.semantic_map
     nodes = tuple(
         replace(node, feature_row=row.get(node.id), feature_space='clip', parent=None)
-        for node in perfect_map.graph.nodes
+        for node in given.graph.nodes
         if node.kind is not NodeKind.ROOM
     )
-    featured = replace(perfect_map, graph=SceneGraph(nodes), feature_spaces={'clip': space})
+    featured = replace(given, graph=SceneGraph(nodes), feature_spaces={'clip': space})
     return replace(context, semantic_map=featured, text_encoder=encode)
+
+
+@pytest.fixture
+def named(context):
+    return with_features(context, {1: 'floor', 2: 'table', 3: 'chair'})
 
 
 @pytest.fixture
@@ -51,9 +57,9 @@ def evaluate(context, **options):
     return found
 
 
-def test_right_words_score_one(context, perfect_map, tiers):
+def test_right_words_score_one(context, tiers):
     words = {1: 'floor', 2: 'table+desk', 3: 'chair+seat'}
-    found = evaluate(with_features(context, perfect_map, words), tiers=tiers, max_distance_m=0.1)
+    found = evaluate(with_features(context, words), tiers=tiers, max_distance_m=0.1)
     for mode in ('compat', 'strict'):
         assert found[mode, 'top1_synonym'].value == pytest.approx(1.0, abs=0.02), mode
         assert found[mode, 'ap50'].value == pytest.approx(1.0), mode
@@ -63,10 +69,10 @@ def test_right_words_score_one(context, perfect_map, tiers):
     assert not found['strict', 'top1_incorrect'].higher_is_better
 
 
-def test_every_label_asks_for_all_objects_that_bear_it(context, perfect_map, tmp_path):
+def test_every_label_asks_for_all_objects_that_bear_it(context, tmp_path):
     objects = [TieredObject(2, ('table', 'desk')), TieredObject(3, ('desk',))]
     write_tiers(collect_tiers(objects), tmp_path / 'tiers.json')
-    named = with_features(context, perfect_map, {1: 'floor', 2: 'table+desk', 3: 'desk'})
+    named = with_features(context, {1: 'floor', 2: 'table+desk', 3: 'desk'})
     found = evaluate(named, tiers=tmp_path / 'tiers.json', max_distance_m=0.1)
     # Object 2 is the best hit of "table" and a right one of "desk", before or after object 3.
     for mode in ('compat', 'strict'):
@@ -74,12 +80,12 @@ def test_every_label_asks_for_all_objects_that_bear_it(context, perfect_map, tmp
     assert found['strict', 'ap50'].value == 1.0
 
 
-def test_queries_come_from_a_mapping_file_or_a_level(context, perfect_map, tmp_path):
+def test_queries_come_from_a_mapping_file_or_a_level(context, tmp_path):
     objects = [TieredObject(2, ('table',), ('seat',)), TieredObject(3, ('chair',))]
     write_tiers(collect_tiers(objects), tmp_path / 'tiers.json')
     mapping = tmp_path / 'gt_categories_query_to_object_mapping_l0.json'
     mapping.write_text('{"level0": {"stool": [3], "table": [77]}}')
-    named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'stool'})
+    named = with_features(context, {1: 'floor', 2: 'table', 3: 'stool'})
     options = {'tiers': tmp_path / 'tiers.json', 'max_distance_m': 0.1}
     found = evaluate(named, **options, queries=mapping)
     assert (found['strict', 'ap50'].value, found['strict', 'ap50'].n) == (1.0, 1)
@@ -96,16 +102,12 @@ def test_queries_come_from_a_mapping_file_or_a_level(context, perfect_map, tmp_p
     assert asked[-1] == 'seat table'
 
 
-def test_prompts_of_a_data_set_are_harder_than_the_words_of_a_scene(
-    context, perfect_map, tmp_path
-):
-    write_tiers(
-        collect_tiers([TieredObject(2, ('table',)), TieredObject(3, ('chair',))]),
-        tmp_path / 'tiers.json',
-    )
+def test_prompts_of_a_data_set_are_harder_than_the_words_of_a_scene(context, tmp_path):
+    objects = [TieredObject(2, ('table',)), TieredObject(3, ('chair',))]
+    write_tiers(collect_tiers(objects), tmp_path / 'tiers.json')
     prompts = tmp_path / 'prompt_list.txt'
     prompts.write_text(' chair\ndesk\nstool\ntable\n')
-    named = with_features(context, perfect_map, {1: 'floor', 2: 'desk+table', 3: 'desk+chair'})
+    named = with_features(context, {1: 'floor', 2: 'desk+table', 3: 'desk+chair'})
     options = {'tiers': tmp_path / 'tiers.json', 'max_distance_m': 0.1}
     few = evaluate(named, **options)
     many = evaluate(named, **options, prompts=prompts)
@@ -125,8 +127,8 @@ def test_masks_are_moved_one_by_one_unless_asked_for_together(context, perfect_m
     labels = np.concatenate([dense.labels, dense.labels[table]])
     instances = np.concatenate([dense.instances, np.full(table.sum(), 3, np.int32)])
     doubled = replace(dense, points=points, labels=labels, instances=instances)
-    both = replace(perfect_map, dense=doubled)
-    named = with_features(context, both, {1: 'floor', 2: 'table+desk', 3: 'chair+seat'})
+    both = replace(context, semantic_map=replace(perfect_map, dense=doubled))
+    named = with_features(both, {1: 'floor', 2: 'table+desk', 3: 'chair+seat'})
     apart = evaluate(named, tiers=tiers)
     together = evaluate(named, tiers=tiers, mask_alignment='global')
     # By the nearest point each of the two gets half of the table, by its own points all of it.
@@ -134,8 +136,8 @@ def test_masks_are_moved_one_by_one_unless_asked_for_together(context, perfect_m
     assert apart['strict', 'ap50'].value == together['strict', 'ap50'].value
 
 
-def test_look_alikes_clutter_and_wrong_words_are_told_apart(context, perfect_map, tiers):
-    named = with_features(context, perfect_map, {1: 'floor', 2: 'seat', 3: 'stool'})
+def test_look_alikes_clutter_and_wrong_words_are_told_apart(context, tiers):
+    named = with_features(context, {1: 'floor', 2: 'seat', 3: 'stool'})
     found = evaluate(named, tiers=tiers, max_distance_m=0.1, top_n=(1,))
     assert found['strict', 'top1_clutter'].value == pytest.approx(0.5, abs=0.02)
     assert found['strict', 'top1_visually_similar'].value == pytest.approx(0.5, abs=0.02)
@@ -143,16 +145,19 @@ def test_look_alikes_clutter_and_wrong_words_are_told_apart(context, perfect_map
     assert found['strict', 'inverse_rank'].value < 1.0
 
 
-def test_a_map_without_features_or_encoder_is_not_applicable(context, perfect_map, tiers):
-    named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
-    for bare in (context, replace(named, text_encoder=None)):
-        found = evaluate(bare, tiers=tiers)
+def test_without_features_encoder_or_words_nothing_is_applicable(context, named, tiers, tmp_path):
+    write_tiers(collect_tiers([]), tmp_path / 'none.json')
+    for case, words in (
+        (context, tiers),
+        (replace(named, text_encoder=None), tiers),
+        (named, tmp_path / 'none.json'),
+    ):
+        found = evaluate(case, tiers=words)
         assert found
         assert not any(item.applicable for item in found.values())
 
 
-def test_features_that_do_not_exist_are_named(context, perfect_map, tiers):
-    named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
+def test_features_that_do_not_exist_are_named(named, tiers):
     broken = replace(named.semantic_map, feature_spaces={})
     with pytest.raises(MetricError, match='no feature space "clip"'):
         evaluate(replace(named, semantic_map=broken), tiers=tiers)
@@ -162,10 +167,7 @@ def test_features_that_do_not_exist_are_named(context, perfect_map, tiers):
         evaluate(replace(named, semantic_map=broken), tiers=tiers)
 
 
-def test_figures_that_are_not_applicable_are_the_same_as_those_that_are(
-    context, perfect_map, tiers
-):
-    named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
+def test_figures_that_are_not_applicable_are_the_same_as_those_that_are(context, named, tiers):
     full, bare = evaluate(named, tiers=tiers), evaluate(context, tiers=tiers)
     assert full.keys() - bare.keys() == {('', 'machine_made_labels'), ('', 'prompts')}
     assert {key: item.higher_is_better for key, item in bare.items()} == {
@@ -180,8 +182,7 @@ def test_figures_that_are_not_applicable_are_the_same_as_those_that_are(
     assert found['strict', 'top1_synonym'].applicable
 
 
-def test_a_feature_of_zeros_is_no_word_in_strict_mode(context, perfect_map, tiers):
-    named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
+def test_a_feature_of_zeros_is_no_word_in_strict_mode(named, tiers):
     space = named.semantic_map.feature_spaces['clip']
     vectors = space.vectors.copy()
     vectors[2] = 0
@@ -191,8 +192,7 @@ def test_a_feature_of_zeros_is_no_word_in_strict_mode(context, perfect_map, tier
     assert found['compat', 'top1_missing'].value == pytest.approx(0.0, abs=0.02)
 
 
-def test_labels_made_by_machine_are_said_to_be(context, perfect_map, tiers, tmp_path):
-    named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
+def test_labels_made_by_machine_are_said_to_be(named, tiers, tmp_path):
     assert evaluate(named, tiers=tiers)['', 'machine_made_labels'].value == 0.0
     data = json.loads(tiers.read_text())
     data['dataset']['machine_made'] = True
@@ -200,11 +200,3 @@ def test_labels_made_by_machine_are_said_to_be(context, perfect_map, tiers, tmp_
     made.write_text(json.dumps(data))
     record = evaluate(named, tiers=made)['', 'machine_made_labels']
     assert (record.value, record.n, record.higher_is_better) == (1.0, 2, False)
-
-
-def test_a_scene_without_words_is_not_applicable(context, perfect_map, tmp_path):
-    named = with_features(context, perfect_map, {1: 'floor', 2: 'table', 3: 'chair'})
-    write_tiers(collect_tiers([]), tmp_path / 'none.json')
-    found = evaluate(named, tiers=tmp_path / 'none.json')
-    assert found
-    assert not any(item.applicable for item in found.values())

@@ -5,7 +5,7 @@ import io
 import json
 
 import pytest
-from support.loopback_models import LoopbackModels, Misstep
+from support.loopback_models import LoopbackModels, Misstep, cached_client
 from support.world.scenes import write_space3d_folder
 from typer.testing import CliRunner
 
@@ -16,8 +16,6 @@ from osmabench_ros.errors import (
     OsmabenchWarning,
     QuestionError,
 )
-from osmabench_ros.language.client import ModelClient, ResponseCache, RetryPolicy
-from osmabench_ros.language.settings import make_language_model
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.suites.space3d.folder import DetectedObject, SceneFolder
 from osmabench_ros.suites.space3d.scoring import (
@@ -186,11 +184,7 @@ def test_a_kept_verdict_is_of_its_question_and_answer_only(models, tmp_path):
 def test_an_empty_reply_of_a_judge_is_kept_as_an_error_and_the_rest_is_judged(models, tmp_path):
     folder = SceneFolder(write_space3d_folder(tmp_path / 'two_rooms'))
     models.reply = lambda prompt: '' if '7.903' in prompt else accept(prompt)
-    client = ModelClient(
-        make_language_model('openai:m', {'base_url': models.url}),
-        cache=ResponseCache(tmp_path / 'cache'),
-        patience=RetryPolicy(attempts=2, first_wait_s=0.01),
-    )
+    client = cached_client(models, tmp_path)
     grading = Grading(Mode.COMPAT, tmp_path / 'out', client, client)
     with pytest.warns(OsmabenchWarning, match='sent an empty reply'):
         (found,) = grading.published().score_files([folder.path])

@@ -3,6 +3,7 @@
 from functools import cache
 
 import typer
+from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
 
@@ -35,3 +36,11 @@ def parse(words):
     if '--help' in words:
         return
     command.make_context(command.name, list(words))
+
+
+def osmabench(*words):
+    """Call the command in this process; raise its error, or return its output and exit code."""
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result

@@ -19,14 +19,13 @@ from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.matrix_on_disk import claim
-from osmabench_ros.runs.plan import plan_runs
 from osmabench_ros.runs.report_model import RunReport, Status
 from osmabench_ros.runs.run_manifest import lock_folder
 from osmabench_ros.sequences.ground_truth import write_ground_truth
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.question_files import write_records
 from support.world.maps import ground_truth, labelled_map, write_inputs
-from support.world.runs import matrix_config
+from support.world.runs import matrix_config, plans_of
 
 CONFIG = matrix_config(scenes=[{'reference': 'apartment', 'seed': 3}])
 
@@ -37,7 +36,7 @@ def hold(root):
 
 
 def plans_in(root):
-    return plan_runs(CONFIG, {CONFIG.scenes[0]: SceneKey('d', 's', 3)}, root)
+    return plans_of(CONFIG, root)
 
 
 def evaluate(root):

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from osmabench_ros.language.client import ModelClient, ResponseCache, RetryPolicy
+from osmabench_ros.language.settings import make_language_model
+
 
 @dataclass(frozen=True)
 class Misstep:
@@ -201,3 +204,10 @@ def _gemini(text, kind, tokens, calls):
     content = {'role': 'model', 'parts': parts or [{'text': text}]}
     finish = 'MAX_TOKENS' if kind == 'length' else 'STOP'
     return {'candidates': [{'content': content, 'finishReason': finish}], 'usageMetadata': usage}
+
+
+def cached_client(server, folder, kind='openai', **more):
+    """Return an impatient client of a server that keeps replies in a folder."""
+    model = make_language_model(f'{kind}:m', {'base_url': server.url, 'timeout_s': 60.0})
+    quick = RetryPolicy(attempts=3, first_wait_s=0.01, longest_wait_s=0.05)
+    return ModelClient(model, cache=ResponseCache(folder / 'cache'), patience=quick, **more)

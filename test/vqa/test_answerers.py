@@ -11,15 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from support import scripted_model
-from support.loopback_models import LoopbackModels
+from support.loopback_models import cached_client
 from support.world.graphs import as_map, ground_truth_of, living_room, seen, thing, vocabulary
 
 from osmabench_ros.base.extensions import ANSWERERS, extension_names
 from osmabench_ros.errors import ConfigError, QuestionError
 from osmabench_ros.geometry.frame import Intrinsics
-from osmabench_ros.language.client import ModelClient, ResponseCache
-from osmabench_ros.language.settings import make_language_model
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.suites.suite import SuiteContext, make_suite
@@ -43,16 +40,9 @@ ASKED = [Inquiry(f'q{i}', f'Is there a sofa {i}?', AnswerType.YES_NO) for i in r
 
 
 @pytest.fixture
-def server():
-    with LoopbackModels(reply=scripted_model.reply) as models:
-        yield models
-
-
-@pytest.fixture
 def material(server, tmp_path, monkeypatch):
     monkeypatch.delenv('OPENAI_API_KEY', raising=False)
-    model = make_language_model('openai:m', {'base_url': server.url, 'timeout_s': 60.0})
-    return AnsweringMaterial(ModelClient(model, cache=ResponseCache(tmp_path / 'cache')))
+    return AnsweringMaterial(cached_client(server, tmp_path))
 
 
 @pytest.fixture

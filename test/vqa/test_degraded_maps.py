@@ -8,6 +8,7 @@ import pytest
 from support.world.graphs import as_map, ground_truth_of, large_graph, living_room, vocabulary
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.semantics.scene_graph import ScoredLabel
 from osmabench_ros.vqa.answering.baselines import keep_inventory, permute_names
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.evaluation import answer_all, judge_all
@@ -23,6 +24,16 @@ def fill_scene(graph):
 
 def remove_boxes(graph):
     return change(graph, lambda node: replace(node, box=None))
+
+
+def draw_a_third_of_the_names(graph):
+    rng, names = np.random.default_rng(0), [node.label for node in graph.nodes]
+
+    def drawn(node):
+        named = (ScoredLabel(str(rng.choice(names))),)
+        return node if node.id % 3 else replace(node, labels=named)
+
+    return change(graph, drawn)
 
 
 def mirror(graph):
@@ -44,7 +55,7 @@ def change(graph, changed):
 )
 @pytest.mark.parametrize(
     ('degrade', 'most'),
-    [(fill_scene, 0.7), (remove_boxes, 0.5), (mirror, 0.88)],
+    [(fill_scene, 0.7), (remove_boxes, 0.5), (mirror, 0.88), (draw_a_third_of_the_names, 0.9)],
 )
 def test_maps_without_identity_or_place_lose(graph, degrade, most):
     questions = questions_about(ground_truth_of(graph), scene='s', seed=5)

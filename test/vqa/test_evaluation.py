@@ -33,27 +33,22 @@ QUESTIONS = generate_questions(
 
 
 def evaluate_questions(
-    asked, questions, answerer, judge, directory=None, suite='exact_questions', progress=silent
+    semantic_map, answerer=None, judge=None, directory=None, progress=silent, **references
 ):
-    """Ask, judge and score as suites of questions do."""
+    """Ask, judge and score as suites of questions do, by rule."""
+    asked, answerer = QuestionedMap(semantic_map, references), answerer or RuleAnswerer()
+    judge = judge or DeterministicJudge()
     answers, verdicts = answer_and_judge(
-        asked.semantic_map, questions, answerer, judge, directory, progress
+        asked.semantic_map, QUESTIONS, answerer, judge, directory, progress
     )
-    records = scored(asked, questions, verdicts, suite=suite)
+    records = scored(asked, QUESTIONS, verdicts, suite='exact_questions')
     return SimpleNamespace(answers=answers, verdicts=verdicts, records=records)
 
 
 @pytest.fixture(scope='module')
 def result():
-    return evaluate_questions(
-        QuestionedMap(
-            as_map(GRAPH),
-            {'ceiling_ground_truth': baselines.ground_truth_map(GRAPH, seen(GRAPH))},
-        ),
-        QUESTIONS,
-        RuleAnswerer(),
-        DeterministicJudge(),
-    )
+    ceiling = baselines.ground_truth_map(GRAPH, seen(GRAPH))
+    return evaluate_questions(as_map(GRAPH), ceiling_ground_truth=ceiling)
 
 
 def record(result, metric, category=''):
@@ -72,10 +67,7 @@ def test_the_perfect_map_is_right_and_constants_are_far_below(result):
 
 
 def test_categories_that_the_map_holds_nothing_for_are_not_asked_and_wrong():
-    without_edges = as_map(SceneGraph(GRAPH.nodes))
-    found = evaluate_questions(
-        QuestionedMap(without_edges), QUESTIONS, RuleAnswerer(), DeterministicJudge()
-    )
+    found = evaluate_questions(as_map(SceneGraph(GRAPH.nodes)))
     unserved = {item.id for item in QUESTIONS if item.category in RELATION_CATEGORIES}
     assert 0 < len(unserved) < len(QUESTIONS)
     assert {item.question_id for item in found.answers if item.note == UNSERVED} == unserved
@@ -94,9 +86,7 @@ class Nobody:
 
 
 def test_nothing_is_asked_of_a_map_without_nodes_and_no_accuracy_is_applicable(tmp_path):
-    bare = evaluate_questions(
-        QuestionedMap(as_map(SceneGraph())), QUESTIONS, Nobody(), Nobody(), directory=tmp_path
-    )
+    bare = evaluate_questions(as_map(SceneGraph()), Nobody(), Nobody(), tmp_path)
     own = ('accuracy', 'accuracy_answered', 'accuracy_served', 'accuracy_macro', 'unanswered')
     found = [item for item in bare.records if item.metric in own]
     assert {item.value for item in found} == {None}
@@ -150,10 +140,7 @@ def test_answers_are_joined_by_id_whatever_comes_back():
 
 def test_the_rule_answerer_tells_how_far_it_is():
     reported = []
-    evaluate_questions(
-        QuestionedMap(as_map(GRAPH)), QUESTIONS, RuleAnswerer(), DeterministicJudge(),
-        progress=lambda text, fraction: reported.append((text, fraction)),
-    )  # fmt: skip
+    evaluate_questions(as_map(GRAPH), progress=lambda *told: reported.append(told))
     total = len(QUESTIONS)
     assert reported[:3] == [
         (f'answered {n} of {total} questions', pytest.approx(0.55 * n / total))
@@ -179,9 +166,7 @@ def test_a_lost_verdict_stays_in_the_denominator():
 
 
 def test_unanswered_questions_count_as_wrong_and_are_counted():
-    result = evaluate_questions(
-        QuestionedMap(as_map(GRAPH)), QUESTIONS, Careless(), DeterministicJudge(), suite='s'
-    )
+    result = evaluate_questions(as_map(GRAPH), Careless())
     assert record(result, 'unanswered').value == pytest.approx(1 / len(QUESTIONS))
     assert not record(result, 'unanswered').higher_is_better
 
@@ -228,10 +213,8 @@ def test_figures_are_told_apart_by_the_colours_and_materials_that_they_rest_on(r
     parts = [record(result, f'accuracy_{name}') for name in ('colors', 'materials', 'rest')]
     assert sum(part.n for part in parts) == len(QUESTIONS)
     assert all(part.n and part.value == 1.0 for part in parts)
-    bare = drop_attributes(GRAPH, 'material')
-    found = evaluate_questions(
-        QuestionedMap(as_map(bare)), QUESTIONS, RuleAnswerer(), DeterministicJudge()
-    )
+    bare = baselines.ground_truth_map(GRAPH, seen(GRAPH), without=('material',)).graph
+    found = evaluate_questions(as_map(bare))
     assert record(found, 'accuracy_materials').value < 0.5
     assert record(found, 'accuracy_colors').value == record(found, 'accuracy_rest').value == 1.0
 
@@ -251,10 +234,6 @@ def test_what_a_question_rests_on_is_read_from_its_meaning(query, part):
     assert evidence_of(query) == part
 
 
-def drop_attributes(graph, *names):
-    return baselines.ground_truth_map(graph, seen(graph), without=names).graph
-
-
 def test_random_names_keep_shapes_and_answer_hardly_anything_by_name():
     labels = vocabulary(GRAPH, *(f'thing {i}' for i in range(60)))
     drawn = baselines.with_random_labels(as_map(GRAPH), labels).graph
@@ -264,7 +243,4 @@ def test_random_names_keep_shapes_and_answer_hardly_anything_by_name():
         assert (node.label in structure) == (true.label in structure)
     kept = [n.label == t.label for n, t in zip(drawn.nodes, GRAPH.nodes, strict=True)]
     assert sum(kept) <= 4  # two parts of the building, and chance
-    found = evaluate_questions(
-        QuestionedMap(as_map(drawn)), QUESTIONS, RuleAnswerer(), DeterministicJudge()
-    )
-    assert record(found, 'accuracy').value < 0.5
+    assert record(evaluate_questions(as_map(drawn)), 'accuracy').value < 0.5

@@ -2,19 +2,13 @@
 
 import pytest
 
-from osmabench_ros.errors import QuestionError
 from osmabench_ros.vqa.grading import chosen_option
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
-from osmabench_ros.vqa.question_files import read_records, to_json_line, write_records
 from osmabench_ros.vqa.questions import (
     Answer,
     AnswerType,
-    Inquiry,
     Question,
-    ToolUse,
     Unit,
-    Verdict,
-    inquiry,
 )
 
 
@@ -160,54 +154,6 @@ def test_boxes_are_right_by_their_overlap(said, iou):
 def test_an_answer_that_is_not_of_its_type_is_refused(kind, answer, more, fault):
     with pytest.raises(ValueError, match=f'question "q".*{fault}'):
         asked(kind, answer, **more)
-
-
-@pytest.mark.parametrize(
-    'record',
-    [
-        asked('choice', 'b', options=('a', 'b'), images=('views/1.png',), context_change='moved'),
-        asked('coordinates', (1.0, 2.5, 0.0), tolerance=0.1),
-        asked('number', 2.0, unit=Unit.SQUARE_METRE),
-        asked('set', (3, 5)),
-        asked('ordered_list', ('sofa', 'lamp')),
-        asked('box', (0.0, 0.0, 0.0, 1.0, 1.0, 1.0)),
-        Answer('q', ('sofa', 'lamp'), 'a', transcript=(ToolUse('rooms', '{}', '[]'),)),
-        Verdict('q', False, 'j', score=0.5),
-    ],
-)
-def test_the_new_fields_come_back_as_they_were_written(tmp_path, record):
-    write_records(tmp_path / 'records.jsonl', [record])
-    (back,) = read_records(tmp_path / 'records.jsonl', type(record))
-    assert back == record
-
-
-def test_a_file_of_simple_questions_is_written_as_before():
-    new = ('options', 'unit', 'images', 'context_change', 'transcript', 'score')
-    for record in (asked('text', 'sofa'), Answer('q', 'sofa', 'a'), Verdict('q', True, 'j')):
-        assert not any(f'"{key}"' in to_json_line(record) for key in new)
-
-
-@pytest.mark.parametrize(
-    ('key', 'value', 'fault'),
-    [
-        ('optoins', '["a", "b"]', 'optoins'),
-        ('options', '["a", "b"]', 'and no other'),
-        ('images', '["../../secret.png"]', 'images'),
-        ('unit', '"furlong"', 'unit'),
-    ],
-)
-def test_what_is_wrong_in_a_file_is_named_with_its_line(tmp_path, key, value, fault):
-    line = to_json_line(asked('text', 'sofa'))
-    path = tmp_path / 'questions.jsonl'
-    path.write_text(f'{line[:-1]},"{key}":{value}}}\n')
-    with pytest.raises(QuestionError, match=rf'questions\.jsonl:1: .*{fault}'):
-        read_records(path, Question)
-
-
-def test_an_answerer_sees_options_unit_images_and_the_change():
-    question = asked('choice', 'b', options=('a', 'b'), images=('1.png',), context_change='moved')
-    seen = Inquiry('q', 'what?', AnswerType.CHOICE, ('a', 'b'), Unit.NONE, ('1.png',), 'moved')
-    assert inquiry(question) == seen
 
 
 @pytest.mark.parametrize('said', ['A) sofa B) lamp', 'A. B. C.', '(a) or (b)', 'sofa or lamp'])

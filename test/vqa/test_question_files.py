@@ -3,18 +3,27 @@
 import pytest
 
 from osmabench_ros.errors import QuestionError
-from osmabench_ros.vqa.question_files import digest, read_records, write_records
+from osmabench_ros.vqa.question_files import digest, read_records, to_json_line, write_records
 from osmabench_ros.vqa.questions import (
     Answer,
     AnswerType,
     Evidence,
     Inquiry,
     Question,
+    ToolUse,
+    Unit,
     Verdict,
     inquiry,
     question_id,
 )
 
+
+def asked(kind, answer, **more):
+    return Question('q', 's', 'room', 'c', 'what?', AnswerType(kind), answer, **more)
+
+
+CHOICE = asked('choice', 'b', options=('a', 'b'), images=('1.png',), context_change='moved')
+PLAIN = asked('text', 'sofa')
 QUESTION = Question(
     'q-1', 'exact_questions', 'room', 'Measurement', 'How many?', AnswerType.INTEGER, 3, 0.5,
     Evidence((4, 5), (10,)), {'seed': '1'},
@@ -30,6 +39,14 @@ QUESTION = Question(
         Answer('q-1', 'yes "quoted" \n line, ünïcode', 'rule'),
         Answer('q-1', None, 'rule', note='silent'),
         Verdict('q-1', True, 'judge', reason='equal'),
+        CHOICE,
+        asked('coordinates', (1.0, 2.5, 0.0), tolerance=0.1),
+        asked('number', 2.0, unit=Unit.SQUARE_METRE),
+        asked('set', (3, 5)),
+        asked('ordered_list', ('sofa', 'lamp')),
+        asked('box', (0.0, 0.0, 0.0, 1.0, 1.0, 1.0)),
+        Answer('q', ('sofa', 'lamp'), 'a', transcript=(ToolUse('rooms', '{}', '[]'),)),
+        Verdict('q', False, 'j', score=0.5),
     ],
 )
 def test_records_come_back_as_they_were_written(tmp_path, record):
@@ -51,6 +68,10 @@ def test_records_come_back_as_they_were_written(tmp_path, record):
         ('[]', 'must be a mapping of keys to values'),
         ('{"id": "q", "suite": "s", "scene": "s", "category": "c", "text": "t", '
          '"answer_type": "riddle", "answer": "x"}', 'answer_type'),
+        (f'{to_json_line(PLAIN)[:-1]},"optoins":["a", "b"]}}', 'optoins'),
+        (f'{to_json_line(PLAIN)[:-1]},"options":["a", "b"]}}', 'and no other'),
+        (f'{to_json_line(PLAIN)[:-1]},"images":["../../secret.png"]}}', 'images'),
+        (f'{to_json_line(PLAIN)[:-1]},"unit":"furlong"}}', 'unit'),
     ],
 )  # fmt: skip
 def test_a_malformed_line_is_named_with_file_and_line(tmp_path, line, fault):
@@ -88,11 +109,16 @@ def test_a_missing_file_is_named(tmp_path):
 
 def test_an_inquiry_hides_the_answer_and_where_it_comes_from():
     assert inquiry(QUESTION) == Inquiry('q-1', 'How many?', AnswerType.INTEGER)
+    seen = Inquiry('q', 'what?', AnswerType.CHOICE, ('a', 'b'), Unit.NONE, ('1.png',), 'moved')
+    assert inquiry(CHOICE) == seen
+
+
+def test_a_file_of_simple_questions_has_no_empty_fields():
+    new = ('options', 'unit', 'images', 'context_change', 'transcript', 'score')
+    for record in (PLAIN, Answer('q', 'sofa', 'a'), Verdict('q', True, 'j')):
+        assert not any(f'"{key}"' in to_json_line(record) for key in new)
 
 
 def test_ids_depend_on_suite_scene_and_text_alone():
     assert question_id('a', 'b', 'c') == question_id('a', 'b', 'c')
-    assert (
-        len({question_id('a', 'b', 'c'), question_id('a', 'b', 'd'), question_id('a', 'c', 'c')})
-        == 3
-    )
+    assert len({question_id(*parts) for parts in ('abc', 'abd', 'acc')}) == 3

@@ -284,6 +284,9 @@ def test_a_folder_without_answers_and_a_bad_row_are_named(tmp_path):
     path = write(tmp_path / 'apt_0_baseline_evaluated.json', row(similar='Yes'), 'no object')
     with pytest.raises(QuestionError, match=r'_evaluated\.json, answer 2: not an object'):
         read_saved_answers([path])
+    path.with_name('empty.jsonl').touch()
+    with pytest.raises(QuestionError, match='no answer'):
+        read_saved_answers([path.with_name('empty.jsonl')])
 
 
 class Remembering(DeterministicJudge):
@@ -299,10 +302,3 @@ def test_conditions_that_share_questions_are_judged_apart(tmp_path):
     write(tmp_path / 'apt_0_velocity_evaluated.json', row(said='no', similar='No'))
     check = check_judge(read_saved_answers([tmp_path]), Remembering())
     assert check.rows[0].agreement == 1.0
-
-
-def test_a_file_without_answers_is_an_error(tmp_path):
-    path = tmp_path / 'empty.jsonl'
-    path.touch()
-    with pytest.raises(QuestionError, match='no answer'):
-        read_saved_answers([path])

@@ -63,8 +63,7 @@ def test_the_change_of_one_scene_is_over_the_objects_that_questions_are_about():
 
 def test_an_accuracy_in_one_scene_has_an_interval_over_its_objects():
     asked = [
-        Question(f'q{i}', 's', 'x', 'c', f't{i}', AnswerType.YES_NO, 'yes', evidence=evidence)
-        for i, evidence in enumerate(Evidence((i // 4,)) for i in range(80))
+        replace(item, evidence=Evidence((i // 4,))) for i, item in enumerate(yes_or_no(*'c' * 80))
     ]
     verdicts = [Verdict(item.id, i % 8 < 4, 'j') for i, item in enumerate(asked)]
     found = records('s', '', 'accuracy', asked, verdicts, by_category=False)[0]
@@ -77,6 +76,14 @@ def test_an_accuracy_in_one_scene_has_an_interval_over_its_objects():
     assert (found.low, found.high) == pytest.approx(wilson_interval(40, 80))
 
 
+def yes_or_no(*categories):
+    """Return a question of each category whose answer is yes."""
+    return [
+        Question(f'q{i}', 's', 'x', category, f't{i}', AnswerType.YES_NO, 'yes')
+        for i, category in enumerate(categories)
+    ]
+
+
 def test_no_shared_question_gives_no_figure():
     change = compute_paired_change({('a', 'q'): True}, {('b', 'q'): True})
     assert change.n == 0
@@ -84,27 +91,19 @@ def test_no_shared_question_gives_no_figure():
 
 
 def test_unanswered_questions_lower_one_figure_and_not_the_other():
-    asked = [Question(f'q{i}', 's', 'x', 'c', f't{i}', AnswerType.YES_NO, 'yes') for i in range(4)]
-    verdicts = [
-        Verdict('q0', True, 'j'),
-        Verdict('q1', False, 'j'),
-        Verdict('q2', False, 'j', answered=False),
-    ]
-    found = {
-        r.metric: r for r in records('s', '', 'accuracy', asked, verdicts) if not r.class_name
-    }
-    assert found['accuracy'].value == 0.25
-    assert found['accuracy_answered'].value == 0.5
-    assert found['unanswered'].value == 0.5
+    verdicts = [Verdict('q0', True, 'j'), Verdict('q1', False, 'j')]
+    verdicts += [Verdict('q2', False, 'j', answered=False)]
+    found = records('s', '', 'accuracy', yes_or_no(*'cccc'), verdicts)
+    assert overall(found, 'accuracy').value == 0.25
+    assert overall(found, 'accuracy_answered').value == 0.5
+    assert overall(found, 'unanswered').value == 0.5
 
 
 def test_what_a_map_cannot_serve_depends_on_what_it_holds_and_on_no_name():
-    nodes = (SceneNode(1), SceneNode(2, attributes={'color': 'red'}))
     for method in ('bbq', 'other'):
         header = MapHeader(Provenance(method))
-        bare = SemanticMap(header, SceneGraph(nodes))
-        related = SemanticMap(header, SceneGraph(nodes, (SceneEdge(1, 2, 'on'),)))
-        plain = SemanticMap(header, SceneGraph(nodes[:1]))
+        bare, related = (replace(item, header=header) for item in (BARE, RELATED))
+        plain = SemanticMap(header, SceneGraph(NODES[:1]))
         assert {'Relations-Spatial', 'Relations-Functional'} <= find_unserved_categories(bare, ())
         assert 'Object Attributes' not in find_unserved_categories(bare, ())
         assert find_unserved_categories(related, ()) == {'navigation'}
@@ -118,27 +117,19 @@ def test_what_a_map_cannot_serve_depends_on_what_it_holds_and_on_no_name():
 
 
 def test_questions_that_a_map_cannot_serve_are_wrong():
-    asked = [
-        Question(f'q{i}', 's', 'x', 'ab'[i % 2], f't{i}', AnswerType.YES_NO, 'yes')
-        for i in range(4)
-    ]
+    asked = yes_or_no(*'abab')
     verdicts = [Verdict(item.id, item.category == 'a', 'j') for item in asked]
     found = records('s', '', 'accuracy', asked, verdicts, not_applicable={'b'})
-    overall = {item.metric: item for item in found if not item.class_name}
-    assert (overall['accuracy'].value, overall['accuracy'].n) == (0.5, 4)
-    assert overall['accuracy_macro'].value == 0.5
-    assert (overall['accuracy_served'].value, overall['accuracy_served'].n) == (1.0, 2)
+    accuracy, served = (overall(found, f'accuracy{part}') for part in ('', '_served'))
+    assert (accuracy.value, accuracy.n, served.value, served.n) == (0.5, 4, 1.0, 2)
+    assert overall(found, 'accuracy_macro').value == 0.5
     nothing = records('s', '', 'accuracy', asked, verdicts, not_applicable={'a', 'b'})
     assert not any(item.applicable for item in nothing)
 
 
 def asked_of(semantic_map, right):
     """Records of a map that answers five questions, and those in `right` as it should."""
-    categories = ['Comparison'] * 3 + ['Relations-Spatial', 'Object Attributes']
-    asked = [
-        Question(f'q{i}', 's', 'x', category, f't{i}', AnswerType.YES_NO, 'yes')
-        for i, category in enumerate(categories)
-    ]
+    asked = yes_or_no(*['Comparison'] * 3, 'Relations-Spatial', 'Object Attributes')
     verdicts = [Verdict(f'q{i}', i in right, 'j') for i in range(5)]
     unserved = find_unserved_categories(semantic_map, asked)
     return records('s', '', 'accuracy', asked, verdicts, not_applicable=unserved)

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.loopback_models import LoopbackModels, Misstep
+from support.loopback_models import Misstep, cached_client
 from support.world.graphs import as_map, living_room, thing, vocabulary
 
 from osmabench_ros.errors import ConfigError, IncompleteError
-from osmabench_ros.language.client import Account, ModelClient, ResponseCache, RetryPolicy
+from osmabench_ros.language.client import Account, ModelClient, ResponseCache
 from osmabench_ros.language.model import ToolCall
 from osmabench_ros.language.settings import make_language_model
 from osmabench_ros.maps.semantic_map import DenseMap
@@ -43,24 +43,6 @@ def mapped():
     nodes = tuple(replace(n, parent=90) if n.id == 3 else n for n in graph.nodes)
     graph = replace(graph, nodes=(*nodes, room))
     return replace(as_map(graph, vocabulary(graph)), dense=room_points())
-
-
-@pytest.fixture
-def server():
-    with LoopbackModels() as models:
-        yield models
-
-
-@pytest.fixture(params=['openai', 'gemini'])
-def client(request, server, monkeypatch, tmp_path):
-    monkeypatch.setenv('GEMINI_API_KEY', 'sk-secret')
-    return make_client(server, tmp_path, request.param)
-
-
-def make_client(server, tmp_path, kind='openai', **more):
-    model = make_language_model(f'{kind}:m', {'base_url': server.url, 'timeout_s': 60.0})
-    quick = RetryPolicy(attempts=2, first_wait_s=0.01, longest_wait_s=0.05)
-    return ModelClient(model, cache=ResponseCache(tmp_path / 'cache'), patience=quick, **more)
 
 
 def answerer(client, **options):
@@ -148,7 +130,7 @@ def test_a_call_that_cannot_be_served_is_said_and_may_be_mended(
     server, tmp_path, mapped, made, fault
 ):
     server.act = steps([made], [call('answer', answer='sofa')])
-    answer = ask(make_client(server, tmp_path), mapped)
+    answer = ask(cached_client(server, tmp_path), mapped)
     assert answer.value == 'sofa'
     said = server.received[1].results[0]
     assert said.startswith('error: ')
@@ -174,7 +156,7 @@ def test_an_endless_loop_ends_incomplete_with_its_reason(client, server, mapped)
 
 def test_many_calls_at_once_are_cut(server, tmp_path, mapped):
     server.act = steps([call('list_rooms')] * 500, [], *[[]] * 6, [call('answer', answer='x')])
-    answer = ask(make_client(server, tmp_path), mapped)
+    answer = ask(cached_client(server, tmp_path), mapped)
     assert len(server.received[1].results) == 8
     assert answer.value == 'x'
     assert len(answer.transcript) == 9
@@ -187,7 +169,7 @@ def test_a_transcript_of_any_length_can_be_read_again(server, tmp_path, mapped):
     )
     here = replace(mapped, graph=replace(mapped.graph, nodes=named))
     server.act = lambda request: [call('describe_object', id=3)] * 8
-    (answer,) = answerer(make_client(server, tmp_path), rounds=24).answer(here, [ASKED])
+    (answer,) = answerer(cached_client(server, tmp_path), rounds=24).answer(here, [ASKED])
     write_records(tmp_path / 'answers.jsonl', [answer])
     assert read_records(tmp_path / 'answers.jsonl', Answer) == [answer]
 
@@ -195,14 +177,14 @@ def test_a_transcript_of_any_length_can_be_read_again(server, tmp_path, mapped):
 @pytest.mark.parametrize('said', ['', '  '])
 def test_a_reply_without_anything_is_incomplete(server, tmp_path, mapped, said):
     server.act = steps(said)
-    answer = ask(make_client(server, tmp_path), mapped)
+    answer = ask(cached_client(server, tmp_path), mapped)
     assert (answer.value, answer.failure) == (None, '')
     assert 'neither an answer' in answer.note
 
 
 def test_an_empty_answer_says_that_the_map_does_not_tell(server, tmp_path, mapped):
     server.act = steps([call('answer', answer='')])
-    asks = answerer(make_client(server, tmp_path))
+    asks = answerer(cached_client(server, tmp_path))
     (answer,) = asks.answer(mapped, [ASKED])
     assert answer.value is None
     assert 'no answer' in answer.note
@@ -215,21 +197,21 @@ def test_a_server_that_fails_in_mid_conversation_is_missing_and_the_next_run_goe
     asked = [ASKED, replace(ASKED, id='r', text='Which lamps are there?')]
 
     server.act = LOOKED_UP
-    tight = make_client(server, tmp_path, ledger=Account(max_tokens=39_000), concurrency=1)
+    tight = cached_client(server, tmp_path, ledger=Account(max_tokens=39_000), concurrency=1)
     server.tokens = (15_000, 100)
     with pytest.raises(IncompleteError, match=r'2 of 2 questions unanswered: the budget') as error:
         answerer(tight).answer(mapped, asked)
     assert [bool(a.failure) for a in error.value.kept] == [True, True]
     assert error.value.kept[0].transcript, 'what was looked up before is kept'
     assert len(server.received) == 2
-    answers = answerer(make_client(server, tmp_path)).answer(mapped, asked)
+    answers = answerer(cached_client(server, tmp_path)).answer(mapped, asked)
     assert [a.value for a in answers] == ['3, 5', '3, 5']
     assert len(server.received) == 6, 'four more: what was kept is not asked again'
 
 
 def test_a_refusal_is_wrong_and_not_missing(server, tmp_path, mapped):
-    server.always = Misstep('refusal')
-    answer = ask(make_client(server, tmp_path), mapped)
+    server.act, server.always = steps('sofa'), Misstep('refusal')
+    answer = ask(cached_client(server, tmp_path), mapped)
     assert (answer.value, answer.failure) == (None, '')
     assert 'declined' in answer.note
 

@@ -1,4 +1,4 @@
-"""Articulated objects look the same in both simulators."""
+"""Stages and articulated objects as Habitat-Sim annotates them."""
 
 import json
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import trimesh
 from PIL import Image
+from support.habitat_files import paint_vertices, painted_boxes, write_annotated_stage
 from support.world.scenes import camera_at, room_scene
 
 from osmabench_ros.geometry.frame import Intrinsics
@@ -16,9 +17,7 @@ from osmabench_ros.simulation.habitat.simulator import HabitatSimulator
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 
 pytestmark = pytest.mark.gl
-
 INERTIA = '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>'
-
 URDF = f"""
 <robot name="cabinet">
   <material name="ochre"><color rgba="0.7 0.45 0.1 1"/></material>
@@ -141,3 +140,19 @@ def test_positions_of_joints_move_what_hangs_on_them(tmp_path):
     # are 1.2 times as large as in the file, the stroke is not.
     assert max(body.max(), door.max(), knob.max()) < 1e-6
     np.testing.assert_allclose(drawer, 0.25, atol=1e-5)
+
+
+def test_instances_and_classes_are_those_of_the_annotation(habitat, tmp_path):
+    scene = load_scene(str(write_annotated_stage(tmp_path, painted_boxes(paint_vertices))))
+    camera = Intrinsics.from_hfov(320, 240, 1.4)
+    theirs, ours = HabitatSimulator(scene, camera), OpenGLSimulator(scene, camera)
+    pose = camera_at(-1.5, -4.0, 1.6, 0.9)
+    seen, expected = theirs.render(pose), ours.render(pose)
+    assert set(np.unique(expected.instance)) == {0, *scene.by_instance}
+    assert (seen.instance == expected.instance).mean() > 0.999
+    assert (seen.semantic == expected.semantic).mean() > 0.999
+    assert np.isclose(seen.depth_m, expected.depth_m, rtol=0, atol=0.01).mean() > 0.999
+    theirs.set_lighting(Lighting((Light('lamp', position=(0.0, -3.0, 2.0), intensity=3.0),)))
+    assert theirs.render(pose).color.mean() > 5, 'light acts although the data set is flat shaded'
+    theirs.close()
+    ours.close()

@@ -1,14 +1,24 @@
-"""The suite: questions with answers of the changed scene, and its figures for maps that err."""
+"""The suite hypo3d: questions after a told, a remapped and a live change."""
 
 from dataclasses import replace
 
 import pytest
+from support.loopback_models import LoopbackModels
 from support.world.runs import small_config
 from support.world.scenes import furnished_room, truth_of_room
 
+from osmabench_ros.base.files import write_json
 from osmabench_ros.base.progress import silent
+from osmabench_ros.metrics.record import MetricRecord
+from osmabench_ros.reports.changed_scenes import with_changed_scenes
+from osmabench_ros.runs import changed_scenes
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
+from osmabench_ros.runs.evaluate.over_time import GROWTH, RecordsAtTime, ReportOverTime
+from osmabench_ros.runs.matrix_on_disk import write_manifest
 from osmabench_ros.runs.preparation import Preparation
+from osmabench_ros.runs.report_model import RunReport, Status
+from osmabench_ros.runs.run_manifest import write_run_manifest
+from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.scenes.changes import apply_changes
 from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.semantics.scene_graph import NodeKind, ScoredLabel
@@ -17,10 +27,14 @@ from osmabench_ros.suites.hypo3d.generation import (
     chosen_hypotheses,
     hypothetical_questions,
 )
+from osmabench_ros.simulation.robot_path import RobotPath
+from osmabench_ros.suites.hypo3d.generation import Hypo3DRun, hypothetical_questions
+from osmabench_ros.suites.hypo3d.hypotheses import chosen_hypotheses
+from osmabench_ros.suites.hypo3d.suite import AFFECTED, imagination_gap, judged
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.question_files import read_records, write_records
-from osmabench_ros.vqa.questions import Question
+from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict
 
 SEED = 1
 
@@ -207,3 +221,187 @@ def test_a_run_with_the_suite_prepares_questions_and_changes_that_load(tmp_path)
     other = {**config, 'suites': [{'name': 'map_geometry'}]}
     plan = preparation.plans(MatrixConfig.model_validate(other), tmp_path / 'other')[0]
     assert not list(preparation.prepare(plan, silent).glob('hypo3d*'))
+
+
+SUITES = [{'name': 'hypo3d', 'options': {'remap': True, 'live_maps_every': 10}}]
+CONFIG = small_config(
+    suites=SUITES,
+    camera={'width': 320, 'height': 240},
+    trajectory={'goals': 4, 'frame_rate_hz': 1, 'max_frames': 40},
+)
+
+
+def load(item):
+    return apply_changes(furnished_room(), item.changes)
+
+
+@pytest.fixture(scope='module')
+def mapped(tmp_path_factory):
+    """Return a run as far as it is prepared."""
+    preparation = Preparation(load)
+    config = MatrixConfig.model_validate(CONFIG)
+    (plan,) = preparation.plans(config, tmp_path_factory.mktemp('runs') / config.name)
+    preparation.prepare(plan, silent)
+    preparation.write_true_trajectory(plan)
+    return plan, preparation
+
+
+def told(plan):
+    asked = read_records(plan.shared_directory / 'questions.jsonl', Question)
+    return [q for q in asked if q.provenance.get('run') == Hypo3DRun.TOLD.value]
+
+
+def question(item, changed, run, kind='Scale'):
+    known = Question('', 'hypo3d', 'room', kind, 'Is there a bed?', AnswerType.YES_NO, 'yes')
+    own = {'item': item, 'changed_scene': changed, 'run': run.value, 'change': 'movement'}
+    return replace(known, id=f'{item}{changed}{run.value}', category=kind, provenance=own)
+
+
+def test_the_gap_is_the_difference_over_the_questions_that_both_have():
+    items = [(str(number), f'scene {number % 4}') for number in range(8)]
+    before = [question(*item, Hypo3DRun.TOLD, 'Scale' if n < 4 else 'Direction')
+              for n, item in enumerate(items)]  # fmt: skip
+    after = [question(*item, Hypo3DRun.REMAPPED) for item in (*items, ('9', 'scene 0'))]
+    right = {q.id: n in (0, 5) for n, q in enumerate(before)}
+    right |= {q.id: n != 3 for n, q in enumerate(after)}
+    verdicts = [Verdict(key, value, 'test') for key, value in right.items()]
+    found = {
+        item.class_name: item
+        for item in imagination_gap(
+            judged(before, verdicts, Hypo3DRun.TOLD), judged(after, verdicts, Hypo3DRun.REMAPPED)
+        )
+    }
+    # Told 2 of 8, mapped again 7 of 8.
+    assert found[''].value == pytest.approx(5 / 8)
+    assert found[''].low < 5 / 8 < found[''].high
+    assert found[''].n == 8
+    assert found['Scale'].value == pytest.approx(2 / 4)
+    assert found['Direction'].value == pytest.approx(3 / 4)
+    assert found['movement'].value == found[''].value
+    assert not list(imagination_gap({}, judged(after, verdicts, Hypo3DRun.REMAPPED)))
+
+
+@pytest.mark.full
+@pytest.mark.gl
+def test_the_changed_scenes_are_driven_through_on_the_same_path(mapped, tmp_path):
+    plan, preparation = mapped
+    again, live = changed_scenes.matrices_beside([plan])
+    changed = dict.fromkeys(item.provenance['changed_scene'] for item in told(plan))
+    names = [load(item).name for item in again.scenes]
+    assert names == list(changed)
+    assert [item.name for item in again.mappers] == ['oracle']
+    assert (
+        again.name == changed_scenes.folder_beside(plan, changed_scenes.REMAPPED).name != live.name
+    )
+    assert not again.evaluation.map_every_frames
+    assert live.evaluation.map_every_frames == 10
+    assert not live.scenes[0].changes
+    (condition,) = live.loaded_conditions
+    assert condition.name == 'changed_halfway'
+    assert apply_changes(furnished_room(), condition.scene_change.changes).name == names[0]
+    # The nested runs ask what was told, and nothing new.
+    nested = preparation.plans(again, tmp_path / again.name)[0]
+    folder = preparation.prepare(nested, silent)
+    paths = [RobotPath.read(at / PATH_FILE) for at in (plan.shared_directory, folder)]
+    assert paths[0].states.tolist() == paths[1].states.tolist()
+    asked = read_records(folder / 'questions.jsonl', Question)
+    assert 'hypo3d' not in {item.suite for item in asked}
+    assert not list(changed_scenes.matrices_beside([nested]))
+
+
+def left(plan, kind, config, preparation):
+    """Leave a nested matrix on disk with its first run done."""
+    root = changed_scenes.folder_beside(plan, kind)
+    plans = preparation.plans(config, root)
+    nested = plans[0]
+    preparation.prepare(nested, silent)
+    write_manifest(root, config, plans)
+    write_run_manifest(nested, '')
+    done = RunReport(run_id=nested.identity.run_id, status=Status.COMPLETE)
+    write_json(nested.report_file, done.model_dump(mode='json'))
+    return nested
+
+
+@pytest.mark.full
+@pytest.mark.gl
+def test_figures_of_what_was_mapped_beside_stand_in_the_report_of_the_run(mapped):
+    plan, preparation = mapped
+    again, live = changed_scenes.matrices_beside([plan])
+    other = left(plan, changed_scenes.REMAPPED, again, preparation)
+    assert [
+        item.identity for item in changed_scenes.runs_beside(plan, changed_scenes.REMAPPED)
+    ] == [other.identity]
+    asked = told(plan)
+    others = read_records(plan.shared_directory / 'questions.jsonl', Question)
+    others = [q for q in others if q.suite != 'hypo3d'][:2]
+    assert others, 'questions of other suites lie in the same folder'
+    write_answers(plan, [*others, *asked], right=False)
+    name = asked[0].provenance['changed_scene']
+    remapped = [
+        replace(q, provenance={**q.provenance, 'run': Hypo3DRun.REMAPPED.value})
+        for q in asked
+        if q.provenance['changed_scene'] == name
+    ]
+    write_answers(other, remapped, right=True)
+    in_motion = left(plan, changed_scenes.LIVE, live, preparation)
+    write_growth(in_motion, {10: 0.9, 20: 0.0, 30: 0.6, 40: 0.8})
+    before = RunReport(run_id=plan.identity.run_id, status=Status.COMPLETE)
+    (report,) = with_changed_scenes([before], [plan])
+    found = {(item.metric, item.class_name): item for item in report.metrics}
+    assert found['imagination_gap', ''].value == 1.0
+    assert found['imagination_gap', ''].n == len(remapped)
+    assert found['accuracy_remapped', ''].value == 1.0
+    assert found['accuracy_live', ''].value == 0.8
+    # The change comes halfway; the map of 30 frames is the first that knows it.
+    assert 0 < found['frames_until_updated', ''].value < 30
+    write_growth(in_motion, {10: 0.9, 20: 0.0, 30: 0.6, 40: 0.5})
+    (report,) = with_changed_scenes([before], [plan])
+    found = {item.metric: item for item in report.metrics if not item.class_name}
+    assert found['frames_until_updated'].value is None, 'the last map does not know it'
+
+
+def write_answers(plan, questions, *, right):
+    folder = plan.directory / 'vqa'
+    folder.mkdir(parents=True, exist_ok=True)
+    write_records(folder / 'questions.jsonl', questions)
+    write_records(folder / 'answers.jsonl', [Answer(q.id, q.answer, 'test') for q in questions])
+    write_records(folder / 'verdicts.jsonl', [Verdict(q.id, right, 'test') for q in questions])
+
+
+def write_growth(plan, values):
+    key = plan.identity.scene_key
+    common = {
+        'run_id': plan.identity.run_id, 'dataset': key.dataset, 'scene': key.scene,
+        'condition': plan.identity.condition, 'mapper': plan.identity.mapper,
+        'simulator': plan.identity.simulator, 'seed': key.seed, 'suite': 'hypo3d', 'mode': '',
+        'metric': AFFECTED, 'class_name': '', 'low': None, 'high': None, 'n': 5,
+        'higher_is_better': True, 'applicable': True,
+    }  # fmt: skip
+    moments = tuple(
+        RecordsAtTime(frames=frames, time_s=frames, metrics=(MetricRecord(**common, value=value),))
+        for frames, value in values.items()
+    )
+    growth = ReportOverTime(run_id=plan.identity.run_id, moments=moments, metrics=())
+    (plan.directory / GROWTH).unlink(missing_ok=True)
+    write_json(plan.directory / GROWTH, growth.model_dump(mode='json'))
+
+
+def test_a_language_model_is_told_of_the_change_and_asked_about_the_scene_after_it(tmp_path):
+    questions, _ = hypothetical_questions(
+        furnished_room(), truth_of_room(), scene_key='room', seed=1, count=2
+    )
+    truth = truth_of_room()
+    known = ground_truth_map(truth.graph, truth.seen_instances, truth.label_set)
+    context = SuiteContext('room', known, truth, questions=questions)
+    with LoopbackModels(reply=lambda _prompt: '{"answers": []}') as server:
+        suite = make_suite('hypo3d', {
+            'answerer': 'graph:openai:m', 'base_url': server.url, 'cache': str(tmp_path / 'cache'),
+        })  # fmt: skip
+        assert suite.language_models == ('openai:m',)
+        found = {item.metric: item for item in suite.evaluate(context) if not item.class_name}
+    prompts = '\n'.join(item.prompt for item in server.received)
+    sentence = next(item.context_change for item in questions if item.context_change)
+    assert sentence in prompts
+    assert 'answer for the scene after it' in ' '.join(prompts.split()).replace('\n', ' ')
+    assert found['accuracy_told'].value == 0.0, 'the model leaves all open'
+    assert found['ceiling_ground_truth'].value == 1.0, 'the rules do not'

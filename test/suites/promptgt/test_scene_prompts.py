@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 import yaml
 from support import scripted_model
-from support.loopback_models import LoopbackModels
+from support.loopback_models import LoopbackModels, cached_client
 from support.scripted_model import DINING, ROOMS
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import LanguageModelError
-from osmabench_ros.language.client import ModelClient, ResponseCache, RetryPolicy
-from osmabench_ros.language.settings import make_language_model
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.vqa.scene_prompts import (
     farthest_first,
@@ -65,9 +63,7 @@ def server():
 @pytest.fixture(params=['openai', 'gemini'])
 def client(request, server, monkeypatch, tmp_path):
     monkeypatch.setenv('GEMINI_API_KEY', 'sk-secret')
-    model = make_language_model(f'{request.param}:m', {'base_url': server.url, 'timeout_s': 20.0})
-    quick = RetryPolicy(attempts=2, first_wait_s=0.01, longest_wait_s=0.02)
-    return ModelClient(model, cache=ResponseCache(tmp_path / 'cache'), patience=quick)
+    return cached_client(server, tmp_path, request.param)
 
 
 def test_filters_reject_for_the_published_reasons():

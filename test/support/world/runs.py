@@ -38,6 +38,18 @@ def matrix_config(**parts):
     return parse_config({**smallest, **parts}, 'test')
 
 
+def plans_of(config, root, dataset='d', scene='s'):
+    """Return the plans of a configuration; the name of a scene may hold its seed, as {seed}."""
+    from osmabench_ros.runs.identity import SceneKey
+    from osmabench_ros.runs.plan import plan_runs
+
+    keys = {
+        item: SceneKey(dataset, scene.format(seed=item.seed), item.seed, item.path_seed)
+        for item in config.seeded_scenes
+    }
+    return plan_runs(config, keys, root)
+
+
 def run_small(data, out, *, prepared=None, **options):
     """Run the matrix of a configuration below a folder; return its report."""
     from osmabench_ros.base.progress import silent
