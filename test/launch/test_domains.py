@@ -3,16 +3,10 @@
 import json
 
 import pytest
-from support.ros2_launch import finished, interrupted, ros2_launch
+from support.ros2_launch import SMALL, finished, full_run, interrupted, ros2_launch
 from support.waiting import read_until
 
-pytest.importorskip(
-    'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
-)
-
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(300)]
-
-SMALL = ('max_frames:=5', 'frame_rate_hz:=1.0', 'image_width:=96', 'image_height:=64')
 
 
 @pytest.fixture
@@ -30,17 +24,11 @@ def first(tmp_path, ros_domain):
     assert 'Traceback' not in said
 
 
-def full_run(out, *arguments, domain):
-    return ros2_launch(
-        'full_run.launch.py', f'out:={out}', *SMALL, *arguments, domain=domain, logs=out
-    )
-
-
 @pytest.mark.usefixtures('first')
 def test_a_second_launch_with_a_node_of_the_first_is_refused_before_it_starts_any(
     tmp_path, ros_domain
 ):
-    process = full_run(tmp_path / 'second', domain=ros_domain)
+    process = full_run(tmp_path / 'second', *SMALL, domain=ros_domain)
     text = finished(process, 60.0)
     assert process.returncode == 1, text
     assert f'ROS domain {ros_domain} has /simulator_bridge of another launch' in text
@@ -53,7 +41,7 @@ def test_a_second_launch_with_a_node_of_the_first_is_refused_before_it_starts_an
 @pytest.mark.usefixtures('first')
 @pytest.mark.parametrize('apart', ['namespace:=second', 'domain:=auto'])
 def test_two_launches_that_are_kept_apart_both_work(apart, tmp_path, ros_domain):
-    process = full_run(tmp_path / 'second', apart, domain=ros_domain)
+    process = full_run(tmp_path / 'second', *SMALL, apart, domain=ros_domain)
     text = finished(process)
     assert process.returncode == 0, text
     [report] = (tmp_path / 'second').glob('*/report.json')
@@ -62,7 +50,7 @@ def test_two_launches_that_are_kept_apart_both_work(apart, tmp_path, ros_domain)
 
 
 def test_of_two_full_runs_at_once_one_is_refused_and_one_ends_with_a_report(tmp_path, ros_domain):
-    runs = [full_run(tmp_path / name, domain=ros_domain) for name in 'ab']
+    runs = [full_run(tmp_path / name, *SMALL, domain=ros_domain) for name in 'ab']
     texts = [finished(process) for process in runs]
     assert sorted(process.returncode for process in runs) == [0, 1], texts
     assert len(list(tmp_path.glob('*/*/report.json'))) == 1
@@ -70,7 +58,7 @@ def test_of_two_full_runs_at_once_one_is_refused_and_one_ends_with_a_report(tmp_
 
 @pytest.mark.parametrize('domain', ['1000', '-1', 'any'])
 def test_what_is_no_domain_is_refused(domain, tmp_path, ros_domain):
-    process = full_run(tmp_path, f'domain:={domain}', domain=ros_domain)
+    process = full_run(tmp_path, *SMALL, f'domain:={domain}', domain=ros_domain)
     text = finished(process, 60.0)
     assert process.returncode == 1, text
     assert f'domain:={domain} must be a number' in text

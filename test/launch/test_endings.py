@@ -6,17 +6,12 @@ import time
 
 import psutil
 import pytest
-import yaml
-from support.ros2_launch import finished, ros2_launch
+from support.ros2_launch import SMALL, finished, full_run, write_stack
 from support.waiting import read_until, wait_until
-
-pytest.importorskip(
-    'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
-)
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(300)]
 
-SMALL = ('max_frames:=60', 'frame_rate_hz:=1.0', 'image_width:=96', 'image_height:=64')
+LONG = (*SMALL, 'max_frames:=60')
 INTERRUPTED = 'interrupted before the end of the run'
 
 
@@ -37,9 +32,7 @@ def press_ctrl_c(process):
 
 
 def test_ctrl_c_while_the_scene_is_prepared_starts_no_node(tmp_path, ros_domain):
-    process = ros2_launch(
-        'full_run.launch.py', f'out:={tmp_path}', *SMALL, domain=ros_domain, logs=tmp_path
-    )
+    process = full_run(tmp_path, *LONG, domain=ros_domain)
     read_until(process, 'casting rays')
 
     # Again and again, so that one comes while Python ends.
@@ -56,9 +49,7 @@ def test_ctrl_c_while_the_scene_is_prepared_starts_no_node(tmp_path, ros_domain)
 
 @pytest.mark.parametrize('stage', ['frames from', 'evaluating: starting'])
 def test_ctrl_c_ends_all_nodes_quietly_and_the_launch_with_an_error(tmp_path, ros_domain, stage):
-    process = ros2_launch(
-        'full_run.launch.py', f'out:={tmp_path}', *SMALL, domain=ros_domain, logs=tmp_path
-    )
+    process = full_run(tmp_path, *LONG, domain=ros_domain)
     read_until(process, stage)
     nodes = family(process)
     assert len(nodes) >= 4
@@ -74,9 +65,7 @@ def test_ctrl_c_ends_all_nodes_quietly_and_the_launch_with_an_error(tmp_path, ro
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGKILL])
 def test_no_node_outlives_a_launch_that_is_killed(tmp_path, ros_domain, number):
-    process = ros2_launch(
-        'full_run.launch.py', f'out:={tmp_path}', *SMALL, domain=ros_domain, logs=tmp_path
-    )
+    process = full_run(tmp_path, *LONG, domain=ros_domain)
     read_until(process, 'frames from')
     nodes = family(process)
     assert len(nodes) >= 4
@@ -87,31 +76,13 @@ def test_no_node_outlives_a_launch_that_is_killed(tmp_path, ros_domain, number):
 
 
 def test_a_node_that_cannot_be_started_leaves_no_other_behind(tmp_path, ros_domain):
-    stack = tmp_path / 'half.yaml'
-    stack.write_text(
-        yaml.safe_dump(
-            {
-                'name': 'half',
-                'source': 'https://example.org',
-                'install': [],
-                'nodes': [
-                    {
-                        'package': 'osmabench_ros',
-                        'executable': 'map_viewer_node',
-                        'name': 'there',
-                        'arguments': [str(tmp_path)],
-                    },
-                    {'package': 'osmabench_ros', 'executable': 'not_there', 'name': 'absent'},
-                ],
-                'map': {'topic': '/cloud', 'type': 'sensor_msgs/msg/PointCloud2'},
-                'participants': ['there'],
-            }
-        )
-    )
-    process = ros2_launch(
-        'full_run.launch.py', f'out:={tmp_path / "out"}', f'mapper:={stack}', *SMALL,
-        domain=ros_domain, logs=tmp_path,
-    )  # fmt: skip
+    nodes = [
+        {'executable': 'map_viewer_node', 'name': 'there', 'arguments': [str(tmp_path)]},
+        {'executable': 'not_there', 'name': 'absent'},
+    ]
+    nodes = [{'package': 'osmabench_ros', **node} for node in nodes]
+    stack = write_stack(tmp_path / 'half.yaml', nodes=nodes, participants=['there'])
+    process = full_run(tmp_path / 'out', f'mapper:={stack}', *LONG, domain=ros_domain)
     text = finished(process)
     assert process.returncode == 1, text
     assert "'not_there' not found" in text

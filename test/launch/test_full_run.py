@@ -7,23 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 from support import SUPPORT
-from support.ros2_launch import finished, ros2_launch
+from support.ros2_launch import SMALL, finished, full_run, write_stack
 from support.waiting import read_until
-
-pytest.importorskip(
-    'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
-)
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(300)]
 
 CLOUD_STACK = SUPPORT / 'cloud_stack.py'
-SMALL = ('max_frames:=5', 'frame_rate_hz:=1.0', 'image_width:=96', 'image_height:=64')
-
-
-def full_run(out, *arguments, domain):
-    return ros2_launch('full_run.launch.py', f'out:={out}', *arguments, domain=domain, logs=out)
 
 
 def test_a_full_run_ends_with_a_report_and_zero(tmp_path, ros_domain):
@@ -42,19 +32,8 @@ def test_a_full_run_ends_with_a_report_and_zero(tmp_path, ros_domain):
 
 def run_stack(out, how, *arguments, domain):
     """Return exit code, output and report of a run of a stack in a file."""
-    stack = out.with_name('cloud.yaml')
-    stack.write_text(
-        yaml.safe_dump(
-            {
-                'name': 'cloud',
-                'source': 'https://example.org',
-                'install': [],
-                'program': {'command': [sys.executable, str(CLOUD_STACK), how]},
-                'map': {'topic': '/stack/cloud_map', 'type': 'sensor_msgs/msg/PointCloud2'},
-                'participants': ['cloud_stack'],
-            }
-        )
-    )
+    program = {'command': [sys.executable, str(CLOUD_STACK), how]}
+    stack = write_stack(out.with_name('cloud.yaml'), program=program, participants=['cloud_stack'])
     process = full_run(out, *SMALL, f'mapper:={stack}', *arguments, domain=domain)
     text = finished(process)
     [report] = out.glob('*/report.json')
@@ -107,6 +86,6 @@ def test_what_does_not_exist_is_refused_with_the_choices(argument, near, tmp_pat
 
 def wait_for_node(program, process):
     """Return the pid of a node once the bridge is ready to publish."""
-    lines = read_until(process, 'frames from')
+    lines = read_until(process, 'frames from').splitlines()
     [line] = [line for line in lines if f'[{program}-' in line and 'started with pid' in line]
     return int(line.rsplit('[', 1)[1].split(']')[0])

@@ -7,10 +7,8 @@ from support import SUPPORT
 from support.ros2_launch import finished, interrupted, ros2_launch
 from support.ros_processes import process
 from support.waiting import read_until
-
-pytest.importorskip(
-    'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
-)
+from support.world.frames import write_frames
+from support.world.runs import matrix_config
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -21,20 +19,15 @@ SMALL = ('goals:=2', 'frame_rate_hz:=2.0', 'image_width:=96', 'image_height:=64'
 def ground_truth(tmp_path_factory):
     """The ground truth of the path that the bridge plans by itself with these arguments."""
     from osmabench_ros.base.progress import silent
-    from osmabench_ros.runs.config import parse_config
     from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER
     from osmabench_ros.runs.preparation import Preparation
 
-    config = {
-        'name': 'truth',
-        'scenes': [{'reference': 'apartment', 'seed': 5}],
-        'mappers': [{'name': 'oracle'}],
-        'camera': {'width': 96, 'height': 64},
-        'trajectory': {'goals': 2, 'frame_rate_hz': 2.0},
-        'suites': [{'name': 'map_geometry'}],
-    }
-    out = tmp_path_factory.mktemp('truth')
-    [made] = Preparation().prepare_all(parse_config(config, 'test'), out, silent)
+    config = matrix_config(
+        scenes=[{'reference': 'apartment', 'seed': 5}],
+        camera={'width': 96, 'height': 64},
+        trajectory={'goals': 2, 'frame_rate_hz': 2.0},
+    )
+    [made] = Preparation().prepare_all(config, tmp_path_factory.mktemp('truth'), silent)
     return made / GROUND_TRUTH_FOLDER
 
 
@@ -115,10 +108,8 @@ def test_a_sequence_is_played_through_the_topics(robot_run, tmp_path, ros_domain
 
     _, out, _ = robot_run
     recorded = open_sequence(out / 'bag')
-    writer = FolderWriter(tmp_path / 'sequence', OSMA, recorded.info)
-    for _, frame in zip(range(3), recorded, strict=False):
-        writer.write(frame)
-    writer.close()
+    frames = (frame for _, frame in zip(range(3), recorded, strict=False))
+    write_frames(FolderWriter(tmp_path / 'sequence', OSMA, recorded.info), frames)
     playing = ros2_launch(
         'bridge.launch.py', f'sequence:={tmp_path / "sequence"}', 'speed_factor:=10.0',
         domain=ros_domain, logs=tmp_path,
@@ -146,13 +137,8 @@ def test_a_wrong_number_is_named(tmp_path, ros_domain):
 
 
 def test_a_stack_that_is_not_installed_is_told_with_the_remedy(tmp_path, ros_domain):
-    process = ros2_launch(
-        'stack.launch.py',
-        'stack:=khronos',
-        f'work:={tmp_path / "work"}',
-        domain=ros_domain,
-        logs=tmp_path,
-    )
+    words = ('stack:=khronos', f'work:={tmp_path / "work"}')
+    process = ros2_launch('stack.launch.py', *words, domain=ros_domain, logs=tmp_path)
     text = finished(process)
     assert process.returncode != 0
     assert 'method khronos needs the package khronos_ros, which is not installed' in text

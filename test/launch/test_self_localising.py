@@ -8,11 +8,10 @@ import sys
 import pytest
 import yaml
 from support import SUPPORT
-from support.ros2_launch import finished, interrupted, ros2_launch
+from support.ros2_launch import finished, interrupted, ros2_launch, write_stack
 from support.waiting import read_until
 
-for needed in ('launch_ros', 'tf2_ros'):
-    pytest.importorskip(needed, reason=f'{needed} is not installed; source a ROS 2 installation')
+pytest.importorskip('tf2_ros', reason='tf2_ros is not installed; source a ROS 2 installation')
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -45,18 +44,13 @@ def osmabench(*words, cwd):
 
 @pytest.fixture(scope='module')
 def stack_file(tmp_path_factory):
-    file = tmp_path_factory.mktemp('stack') / 'slam.yaml'
-    stack = {
-        'name': 'slam',
-        'source': 'https://example.org',
-        'install': [],
-        'program': {'command': [sys.executable, str(STACK)]},
-        'map': {'topic': MAP_TOPIC, 'type': 'sensor_msgs/msg/PointCloud2'},
-        'participants': ['localising_stack'],
-        'transforms': EDGES,
-    }
-    file.write_text(yaml.safe_dump(stack))
-    return file
+    return write_stack(
+        tmp_path_factory.mktemp('stack') / 'slam.yaml',
+        program={'command': [sys.executable, str(STACK)]},
+        map={'topic': MAP_TOPIC, 'type': 'sensor_msgs/msg/PointCloud2'},
+        participants=['localising_stack'],
+        transforms=EDGES,
+    )
 
 
 @pytest.fixture(scope='module')
@@ -181,8 +175,8 @@ def test_on_robot_says_while_the_robot_drives_that_its_map_is_nowhere(tmp_path, 
     mapping = subprocess.Popen(
         [sys.executable, '-c', LOST], env={**os.environ, 'ROS_DOMAIN_ID': str(ros_domain)}
     )
-    lines = read_until(measuring, 'without it the map is not scored')
-    assert 'topic "/cloud" is in frame "map", and TF does not say where that is' in lines[-1]
+    said = read_until(measuring, 'without it the map is not scored').splitlines()[-1]
+    assert 'topic "/cloud" is in frame "map", and TF does not say where that is' in said
     interrupted(measuring)
     mapping.terminate()
     mapping.wait(60)

@@ -6,10 +6,6 @@ import pytest
 from support.ros2_launch import finished, interrupted, ros2_launch
 from support.waiting import wait_until
 
-pytest.importorskip(
-    'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
-)
-
 pytestmark = [pytest.mark.ros, pytest.mark.slow, pytest.mark.timeout(120)]
 
 

@@ -7,6 +7,26 @@ import subprocess
 import sys
 
 import pytest
+import yaml
+
+pytest.importorskip(
+    'launch_ros', reason='launch_ros is not installed; source a ROS 2 installation'
+)
+
+SMALL = ('max_frames:=5', 'frame_rate_hz:=1.0', 'image_width:=96', 'image_height:=64')
+
+
+def write_stack(file, **parts):
+    """Write the description of a stack that publishes a cloud; return its file."""
+    cloud = {'topic': '/stack/cloud_map', 'type': 'sensor_msgs/msg/PointCloud2'}
+    given = {'source': 'https://example.org', 'install': [], 'map': cloud, 'name': file.stem}
+    file.write_text(yaml.safe_dump({**given, **parts}))
+    return file
+
+
+def full_run(out, *arguments, domain):
+    """Start full_run.launch.py, with its logs beside its results."""
+    return ros2_launch('full_run.launch.py', f'out:={out}', *arguments, domain=domain, logs=out)
 
 
 def ros2_launch(file, *arguments, domain, logs):
