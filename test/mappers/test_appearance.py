@@ -122,12 +122,6 @@ def test_a_label_set_without_a_known_class_is_refused(prototypes):
         mapped([], prototypes, LabelSet.from_names('other', ['rocket']))
 
 
-def test_no_frames_give_an_empty_map(prototypes):
-    result = mapped([], prototypes)
-    assert len(result.dense.points) == 0
-    assert result.graph.nodes == ()
-
-
 def test_prototypes_survive_a_file(prototypes, tmp_path):
     first = read_prototypes(prototypes)
     learning.write_prototypes(first, tmp_path / 'again.json')

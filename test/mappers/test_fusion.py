@@ -29,12 +29,16 @@ def brute_force(frames, voxel_m):
     }
 
 
-def test_cells_equal_a_brute_force_grouping():
-    frames = list(random_frames())
-    fusion = VoxelFusion(0.25)
+def fused(frames, voxel_m=0.1):
+    fusion = VoxelFusion(voxel_m)
     for frame in frames:
         fusion.add(*frame)
-    cells = fusion.cells()
+    return fusion.cells()
+
+
+def test_cells_equal_a_brute_force_grouping():
+    frames = list(random_frames())
+    cells = fused(frames, 0.25)
     expected = brute_force(frames, 0.25)
     keys = np.column_stack([voxel_indices(cells.voxels), cells.segments]).tolist()
     assert len(cells) == len(expected)
@@ -47,33 +51,26 @@ def test_cells_equal_a_brute_force_grouping():
 
 def test_the_order_of_frames_and_questions_does_not_matter():
     frames = list(random_frames())
-    forth, back = VoxelFusion(0.1), VoxelFusion(0.1)
+    forth, back = VoxelFusion(0.1), fused(reversed(frames))
     for frame in frames:
         forth.add(*frame)
         forth.cells()
-    for frame in reversed(frames):
-        back.add(*frame)
     for name in ('voxels', 'segments', 'points', 'colors', 'counts'):
-        assert getattr(forth.cells(), name).tobytes() == getattr(back.cells(), name).tobytes()
+        assert getattr(forth.cells(), name).tobytes() == getattr(back, name).tobytes()
 
 
 def test_merging_early_changes_nothing(monkeypatch):
     frames = list(random_frames())
-    late, early = VoxelFusion(0.1), VoxelFusion(0.1)
-    for frame in frames:
-        late.add(*frame)
+    late = fused(frames)
     monkeypatch.setattr('osmabench_ros.mappers.fusion._MERGE_ROWS', 1)
-    for frame in frames:
-        early.add(*frame)
-    assert late.cells().points.tobytes() == early.cells().points.tobytes()
+    assert late.points.tobytes() == fused(frames).points.tobytes()
 
 
 def test_a_plane_stays_exactly_in_its_plane():
     x, y = np.meshgrid(np.linspace(0, 1, 200), np.linspace(0, 1, 200))
     points = np.column_stack([x.ravel(), y.ravel(), np.full(x.size, 0.7531)])
-    fusion = VoxelFusion(0.05)
-    fusion.add(points, np.zeros((x.size, 3), np.uint8), np.zeros(x.size, np.int64))
-    cells = fusion.cells()
+    plane = points, np.zeros((x.size, 3), np.uint8), np.zeros(x.size, np.int64)
+    cells = fused([plane], 0.05)
     assert 400 <= len(cells) <= 441
     np.testing.assert_allclose(cells.points[:, 2], 0.7531, atol=0.05 / 4096)
 
@@ -89,11 +86,9 @@ def test_extra_columns_are_averaged():
 
 
 def test_shares_and_winners_of_a_voxel():
-    fusion = VoxelFusion(1.0)
     points = np.array([[0.5, 0.5, 0.5]] * 4 + [[1.5, 0.5, 0.5]] * 2)
     segments = np.array([2, 1, 1, 1, 7, 3])
-    fusion.add(points, np.zeros((6, 3), np.uint8), segments)
-    cells = fusion.cells()
+    cells = fused([(points, np.zeros((6, 3), np.uint8), segments)], 1.0)
     assert cells.segments.tolist() == [1, 2, 3, 7]
     assert cells.vote_shares().tolist() == [0.75, 0.25, 0.5, 0.5]
     assert cells.segments[cells.winner_rows()].tolist() == [1, 3]  # ties: the lower segment
@@ -103,10 +98,9 @@ def test_shares_and_winners_of_a_voxel():
 
 
 def test_an_empty_grid_has_no_cells():
-    fusion = VoxelFusion(0.1)
-    fusion.add(np.empty((0, 3)), np.empty((0, 3), np.uint8), np.empty(0, np.int64))
-    assert len(fusion.cells()) == 0
-    assert fusion.cells().winner_rows().size == 0
+    cells = fused([(np.empty((0, 3)), np.empty((0, 3), np.uint8), np.empty(0, np.int64))])
+    assert len(cells) == 0
+    assert cells.winner_rows().size == 0
 
 
 @pytest.mark.parametrize('point', [(1e5, 0, 0), (0, -1e5, 0), (0, 0, 3000.0)])

@@ -20,3 +20,10 @@ def test_looking_at_the_map_meanwhile_does_not_change_it(name):
                 pack_map(mapper.semantic_map(final=False))
         maps.append(pack_map(mapper.semantic_map(final=True)))
     assert maps[0] == maps[1]
+
+
+@pytest.mark.parametrize('name', ['oracle', 'noisy_oracle', 'appearance'])
+def test_no_frames_give_an_empty_map(name):
+    made = make_mapper(name, label_set=LABELS, options={}).semantic_map(final=True)
+    assert len(made.dense.points) == 0
+    assert made.graph.nodes == ()

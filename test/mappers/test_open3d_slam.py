@@ -8,7 +8,6 @@ from support.libraries import needs
 from support.world import box_room
 from support.world.frames import map_frames
 
-from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.open3d_slam import Open3dSlamMapper, hold_of
@@ -127,8 +126,3 @@ def test_a_turn_on_which_the_camera_slides_is_noticed():
     assert errors_m(found, views).max() > 0.2
     assert 'track was lost' not in found.header.remark
     assert 'the alignment there and back ends more than 0.05 m away' in found.header.remark
-
-
-def test_an_unknown_option_is_named():
-    with pytest.raises(ConfigError, match=r'mapper "open3d_slam": unknown key "voxel"'):
-        mapped([], voxel=0.1)

@@ -29,6 +29,12 @@ def voxels_of(*parts):
     )
 
 
+def grown(voxels):
+    return appearance_descriptors.grow_regions(
+        voxels, appearance_descriptors.neighbour_pairs(voxels.keys)
+    )
+
+
 def test_neighbour_pairs_equal_a_brute_force_search():
     rng = np.random.default_rng(0)
     fusion = VoxelFusion(1.0)
@@ -55,9 +61,7 @@ def test_regions_end_where_color_or_orientation_change():
     wall = plane(2, 1, red, normal=(0, 1, 0))
     wall = (wall[0][:, [0, 2, 1]] + [0, -0.1, 0.1], *wall[1:])
     voxels = voxels_of(floor, carpet, wall)
-    regions = appearance_descriptors.grow_regions(
-        voxels, appearance_descriptors.neighbour_pairs(voxels.keys)
-    )
+    regions = grown(voxels)
     assert regions.max() == 2
     upright = np.abs(voxels.normals[:, 1]) > 0.9
     bluish = voxels.lab[:, 2] < 0
@@ -67,9 +71,7 @@ def test_regions_end_where_color_or_orientation_change():
 def test_specks_join_the_region_around_them():
     voxels = voxels_of(plane(2, 2, (50, 0, 0)))
     voxels.lab[37] = (90, 50, 0)
-    regions = appearance_descriptors.grow_regions(
-        voxels, appearance_descriptors.neighbour_pairs(voxels.keys)
-    )
+    regions = grown(voxels)
     assert (regions == 0).all()
 
 

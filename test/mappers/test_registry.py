@@ -1,4 +1,5 @@
 import pytest
+from support.libraries import needs
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.mapper import make_mapper, mapper_class, mapper_names
@@ -31,9 +32,14 @@ def test_whether_ground_truth_is_read_is_known_before_a_mapper_is_made():
     assert mapper_class('oracle').uses_ground_truth is True
 
 
-def test_unknown_and_wrong_options_are_named():
-    with pytest.raises(ConfigError, match=r'"oracle": unknown key "voxel".*"voxel_m"'):
-        make_mapper('oracle', label_set=LABELS, options={'voxel': 0.1})
+@needs('open3d')
+@pytest.mark.parametrize('name', ['oracle', 'tsdf', 'open3d_slam'])
+def test_an_unknown_option_is_named(name):
+    with pytest.raises(ConfigError, match=f'"{name}": unknown key "voxel".*"voxel_m"'):
+        make_mapper(name, label_set=LABELS, options={'voxel': 0.1})
+
+
+def test_wrong_options_are_named():
     with pytest.raises(ConfigError, match=r'"oracle": voxel_m: .*greater than 0.001 \(it is -1'):
         make_mapper('oracle', label_set=LABELS, options={'voxel_m': -1})
 

@@ -9,7 +9,6 @@ from support.libraries import needs
 from support.world import box_room
 from support.world.frames import map_frames
 
-from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.tsdf import TsdfMapper
 from osmabench_ros.maps.storage import pack_map
 
@@ -81,8 +80,3 @@ def test_frames_without_depth_count_and_change_nothing(frames):
     np.testing.assert_array_equal(
         mapped([*frames, blind]).dense.points, mapped(frames).dense.points
     )
-
-
-def test_an_unknown_option_is_named():
-    with pytest.raises(ConfigError, match=r'mapper "tsdf": unknown key "voxel"'):
-        mapped([], voxel=0.1)

@@ -17,6 +17,13 @@ def mapped(made, index, now_s):
     made.message(10 * index, bytes([index]), now_s)
 
 
+def settling_with_every_frame():
+    made = settling()
+    for index in range(FRAMES):
+        mapped(made, index, 10.0 * index + 1)
+    return made
+
+
 def test_a_method_that_is_behind_is_waited_for_as_long_as_it_was_seen_to_take():
     made = settling()
     mapped(made, 0, 6.0)
@@ -27,9 +34,7 @@ def test_a_method_that_is_behind_is_waited_for_as_long_as_it_was_seen_to_take():
 
 
 def test_with_the_last_frame_in_the_map_the_set_time_is_enough():
-    made = settling()
-    for index in range(FRAMES):
-        mapped(made, index, 10.0 * index + 1)
+    made = settling_with_every_frame()
     made.end(31.0)
     assert made.outcome(31.9) is SettlingOutcome.CHANGES
     assert made.outcome(32.1) is SettlingOutcome.SETTLED
@@ -37,9 +42,7 @@ def test_with_the_last_frame_in_the_map_the_set_time_is_enough():
 
 
 def test_a_last_frame_that_comes_behind_the_end_is_waited_for_in_the_map():
-    made = settling()
-    for index in range(FRAMES):
-        mapped(made, index, 10.0 * index + 1)
+    made = settling_with_every_frame()
     made.end(31.0, last_ns=40)
     made.frame(40, 31.5)
     assert made.outcome(40.0) is SettlingOutcome.CHANGES
@@ -49,9 +52,7 @@ def test_a_last_frame_that_comes_behind_the_end_is_waited_for_in_the_map():
 
 
 def test_the_same_map_again_is_no_change():
-    made = settling()
-    for index in range(FRAMES):
-        mapped(made, index, 10.0 * index + 1)
+    made = settling_with_every_frame()
     made.end(31.0)
     for step in range(20):
         made.message(30, bytes([3]), 31.0 + step)
