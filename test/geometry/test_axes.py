@@ -1,10 +1,6 @@
 import numpy as np
 
-from osmabench_ros.geometry.axes import (
-    turn_camera_to_habitat,
-    turn_from_habitat,
-    turn_to_habitat,
-)
+from osmabench_ros.geometry.axes import turn_camera_to_habitat, turn_from_habitat, turn_to_habitat
 from osmabench_ros.geometry.pose import Pose
 
 

@@ -23,11 +23,7 @@ from visualization_msgs.msg import MarkerArray
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.maps.standard_messages import (
-    convert_markers,
-    convert_records,
-    read_records,
-)
+from osmabench_ros.maps.standard_messages import convert_markers, convert_records, read_records
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome, assign_class_colors
 from osmabench_ros.ros.messages.images import (

@@ -25,9 +25,7 @@ def test_spreadsheets_find_no_formulas(matrix, tmp_path):
     run = matrix.report.runs[0]
     record = replace(run.metrics[0], class_name='=cmd()', value=-0.5)
     report = MatrixReport(
-        name='x',
-        passed=True,
-        runs=(RunReport(run_id='r', status=run.status, metrics=(record,)),),
+        name='x', passed=True, runs=(RunReport(run_id='r', status=run.status, metrics=(record,)),)
     )
     (row,) = read(write_csv(report, tmp_path / 'report.csv'))
     assert (row['class_name'], row['value']) == ("'=cmd()", '-0.5')

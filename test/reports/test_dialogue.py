@@ -40,11 +40,7 @@ def folder(tmp_path):
 def test_answers_join_by_id_and_missing_ones_are_unanswered(folder):
     rows = build_answer_rows(read_dialogue(folder), ())
     verdicts = {key: (row['answer'], row['verdict']) for key, row in rows.items()}
-    assert verdicts == {
-        'q-0': ('yes', 'right'),
-        'q-1': ('', 'unanswered'),
-        'q-2': ('no', 'wrong'),
-    }
+    assert verdicts == {'q-0': ('yes', 'right'), 'q-1': ('', 'unanswered'), 'q-2': ('no', 'wrong')}
     assert rows['q-0']['nodes'] == [4]
 
 

@@ -50,10 +50,7 @@ def test_the_best_method_of_a_condition_is_bold_and_no_reference_is(left):
     assert not build_headline_paper_table(runs).bold.to_numpy().any()
     command = {'command': ('mine',)}
     others = [
-        Run(
-            _changed(run.plan, mapper=run.plan.mapper.model_copy(update=command)),
-            run.report,
-        )
+        Run(_changed(run.plan, mapper=run.plan.mapper.model_copy(update=command)), run.report)
         for run in runs
     ]
     table = build_headline_paper_table(others)

@@ -68,10 +68,7 @@ def test_a_damaged_chunk_and_another_size_are_noticed(damaged):
 
 @pytest.mark.parametrize(
     ('field', 'value', 'words'),
-    [
-        ('payload_size', 2**40, 'payload'),
-        ('chunk_count', 2**32 - 1, '4294967295 are announced'),
-    ],
+    [('payload_size', 2**40, 'payload'), ('chunk_count', 2**32 - 1, '4294967295 are announced')],
 )
 def test_an_oversized_announcement_is_refused_before_anything_is_kept(field, value, words):
     announcement, _ = messages()

@@ -3,11 +3,7 @@
 import numpy as np
 import pytest
 
-from osmabench_ros.semantics.storeys import (
-    find_storey,
-    find_storeys,
-    measure_heights_above_floor,
-)
+from osmabench_ros.semantics.storeys import find_storey, find_storeys, measure_heights_above_floor
 
 
 def plane(z, x=(0, 6), noise_m=0.0):

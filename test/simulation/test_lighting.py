@@ -7,11 +7,7 @@ from support.world.scenes import room_scene
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Room, Scene
-from osmabench_ros.simulation.conditions import (
-    compute_lighting,
-    load_condition,
-    parse_condition,
-)
+from osmabench_ros.simulation.conditions import compute_lighting, load_condition, parse_condition
 from osmabench_ros.simulation.schedule import Moment
 
 

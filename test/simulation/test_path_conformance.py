@@ -33,11 +33,7 @@ SCENES = 'room', 'ramp_house', 'stair_house', 'small_house'
 
 @pytest.fixture(scope='module', params=few(SCENES, 'room', 'stair_house'))
 def scene(request, tmp_path_factory):
-    known = {
-        'room': room_scene,
-        'ramp_house': ramp_house,
-        'stair_house': stair_house,
-    }
+    known = {'room': room_scene, 'ramp_house': ramp_house, 'stair_house': stair_house}
     built = known.get(request.param)
     if built is not None:
         return load_scene(str(write_habitat_dataset(built(), tmp_path_factory.mktemp('scene'))))

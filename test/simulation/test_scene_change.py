@@ -11,11 +11,7 @@ from osmabench_ros.scenes.changes import apply_changes
 from osmabench_ros.simulation.conditions import parse_condition
 from osmabench_ros.simulation.frame_source import ConditionedCamera, SimulatedFrames
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
-from osmabench_ros.simulation.robot_path import (
-    CameraMount,
-    RobotPath,
-    sample_trajectory,
-)
+from osmabench_ros.simulation.robot_path import CameraMount, RobotPath, sample_trajectory
 
 STATES = np.array([[-2.5, 0.0, 0.0], [-1.5, 0.0, 0.0], [-0.8, 0.0, 0.0]])
 PATH = RobotPath(STATES, np.array([0, 1]), 0.0)

@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from support.world.geodesics import exact_distances_m
 from support.world.runs import small_config
-from support.world.scenes import (
-    RAMP_RUN_M,
-    STOREY_M,
-    ramp_house,
-    room_scene,
-    stair_house,
-)
+from support.world.scenes import RAMP_RUN_M, STOREY_M, ramp_house, room_scene, stair_house
 
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.runs.config import parse_config

@@ -6,11 +6,7 @@ from PIL import Image
 from support.world.scenes import write_space3d_folder
 
 from osmabench_ros.errors import OsmabenchError, QuestionError
-from osmabench_ros.suites.space3d.folder import (
-    ReferenceAnswer,
-    SceneFolder,
-    ShownAnswer,
-)
+from osmabench_ros.suites.space3d.folder import ReferenceAnswer, SceneFolder, ShownAnswer
 
 
 @pytest.fixture

@@ -10,12 +10,7 @@ from support.world.scenes import write_space3d_folder
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
-from osmabench_ros.errors import (
-    ConfigError,
-    LanguageModelError,
-    OsmabenchWarning,
-    QuestionError,
-)
+from osmabench_ros.errors import ConfigError, LanguageModelError, OsmabenchWarning, QuestionError
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.suites.space3d.folder import DetectedObject, SceneFolder
 from osmabench_ros.suites.space3d.scoring import (

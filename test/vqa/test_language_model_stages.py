@@ -18,11 +18,7 @@ from osmabench_ros.language.model import ImagePart, estimated_tokens
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph
 from osmabench_ros.vqa.answering.answerer import AnsweringMaterial
-from osmabench_ros.vqa.answering.language_model import (
-    graph_answerer,
-    question_only,
-    show_graph,
-)
+from osmabench_ros.vqa.answering.language_model import graph_answerer, question_only, show_graph
 from osmabench_ros.vqa.evaluation import answer_all, judge_all
 from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.exact.view import SceneView

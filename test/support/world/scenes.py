@@ -69,13 +69,7 @@ def box_mesh(size, material=None):
 
 
 def box_object(
-    instance_id,
-    label,
-    minimum,
-    maximum,
-    material=None,
-    label_set=LABELS,
-    **attributes,
+    instance_id, label, minimum, maximum, material=None, label_set=LABELS, **attributes
 ):
     """Return an object that is a box between two corners in the world."""
     low, high = np.array(minimum, float), np.array(maximum, float)
