@@ -16,6 +16,7 @@ from support.waiting import is_alive, wait_until
 from support.world.runs import repeatable, run_small, small_config
 
 from osmabench_ros.base.files import claim_folder
+from osmabench_ros.bringup.runner import node_processes
 from osmabench_ros.bringup.runner.node_processes import HOST_MODULE, ManagedProcess, NodeProcesses
 from osmabench_ros.bringup.spec.isolation import FOLDER, SEGMENT_LOCK, make_isolated_environment
 from osmabench_ros.bringup.spec.node_spec import NodeSpec

@@ -15,10 +15,8 @@ from osmabench_ros.reports import matrix as reports
 from osmabench_ros.reports.matrix import rebuild_report
 from osmabench_ros.reports.page import page
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunState
-from osmabench_ros.runs.report_model import Status
-from osmabench_ros.runs.run_manifest import lock_folder
 from osmabench_ros.runs.report_model import MatrixReport, Status
-from osmabench_ros.runs.run_manifest import FIGURES, PAGES, finish_run, held
+from osmabench_ros.runs.run_manifest import FIGURES, PAGES, finish_run, lock_folder
 
 FILES = ('report.json', 'report.csv', 'report.html')
 

@@ -9,10 +9,7 @@ from support.world.scenes import room_scene
 
 from osmabench_ros.errors import ConfigError, OsmabenchWarning, SequenceError
 from osmabench_ros.runs.generation import OutputFormat, generate_sequences
-from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.plan import plan_runs
 from osmabench_ros.runs.run_manifest import collect_shared_inputs
-from osmabench_ros.runs.inputs import collect_shared_inputs
 from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.sequences.recorded import open_sequence
 

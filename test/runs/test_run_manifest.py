@@ -12,9 +12,6 @@ from support.world.runs import matrix_config, plans_of
 from osmabench_ros.base.files import read_json, sha256_of
 from osmabench_ros.runs import host
 from osmabench_ros.runs.host import SOURCES, commit_of, host_facts, renderer
-from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.plan import plan_runs
-from osmabench_ros.runs.host import commit_of, host_facts, renderer
 from osmabench_ros.runs.run_manifest import describe_run, read_warnings, write_run_manifest
 
 

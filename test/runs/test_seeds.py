@@ -13,8 +13,7 @@ from osmabench_ros.base.progress import silent
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import SeedsConfig, with_scene
 from osmabench_ros.runs.identity import RunIdentity, SceneKey, Seeds
-from osmabench_ros.runs.plan import PATH_FILE, QUESTIONS_FILE, config_digest, plan_runs
-from osmabench_ros.runs.plan import QUESTIONS_FILE, config_digest
+from osmabench_ros.runs.plan import PATH_FILE, QUESTIONS_FILE, config_digest
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.run_manifest import describe_run
 

@@ -2,11 +2,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from osmabench_ros.runs.inputs import scene_digest
 from scipy import ndimage
 from support.sizes import few
 
 from osmabench_ros.errors import SceneError
+from osmabench_ros.runs.run_manifest import scene_digest
 from osmabench_ros.scenes.apartment.finishes import Style, find_finish
 from osmabench_ros.scenes.apartment.generate import APARTMENT_LABELS, generate_apartment
 from osmabench_ros.scenes.apartment.layout import WALL_M

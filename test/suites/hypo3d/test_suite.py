@@ -11,9 +11,9 @@ from osmabench_ros.base.files import write_json
 from osmabench_ros.base.progress import silent
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.changed_scenes import with_changed_scenes
-from osmabench_ros.runs import changed_scenes
+from osmabench_ros.runs import matrix_on_disk
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
-from osmabench_ros.runs.evaluate.over_time import GROWTH, RecordsAtTime, ReportOverTime
+from osmabench_ros.runs.evaluate.evaluation import GROWTH, RecordsAtTime, ReportOverTime
 from osmabench_ros.runs.matrix_on_disk import write_manifest
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.report_model import RunReport, Status
@@ -22,14 +22,12 @@ from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.scenes.changes import apply_changes
 from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.semantics.scene_graph import NodeKind, ScoredLabel
+from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.suites.hypo3d.generation import (
     Hypo3DRun,
     chosen_hypotheses,
     hypothetical_questions,
 )
-from osmabench_ros.simulation.robot_path import RobotPath
-from osmabench_ros.suites.hypo3d.generation import Hypo3DRun, hypothetical_questions
-from osmabench_ros.suites.hypo3d.hypotheses import chosen_hypotheses
 from osmabench_ros.suites.hypo3d.suite import AFFECTED, imagination_gap, judged
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
@@ -285,13 +283,13 @@ def test_the_gap_is_the_difference_over_the_questions_that_both_have():
 @pytest.mark.gl
 def test_the_changed_scenes_are_driven_through_on_the_same_path(mapped, tmp_path):
     plan, preparation = mapped
-    again, live = changed_scenes.matrices_beside([plan])
+    again, live = matrix_on_disk.matrices_beside([plan])
     changed = dict.fromkeys(item.provenance['changed_scene'] for item in told(plan))
     names = [load(item).name for item in again.scenes]
     assert names == list(changed)
     assert [item.name for item in again.mappers] == ['oracle']
     assert (
-        again.name == changed_scenes.folder_beside(plan, changed_scenes.REMAPPED).name != live.name
+        again.name == matrix_on_disk.folder_beside(plan, matrix_on_disk.REMAPPED).name != live.name
     )
     assert not again.evaluation.map_every_frames
     assert live.evaluation.map_every_frames == 10
@@ -306,12 +304,12 @@ def test_the_changed_scenes_are_driven_through_on_the_same_path(mapped, tmp_path
     assert paths[0].states.tolist() == paths[1].states.tolist()
     asked = read_records(folder / 'questions.jsonl', Question)
     assert 'hypo3d' not in {item.suite for item in asked}
-    assert not list(changed_scenes.matrices_beside([nested]))
+    assert not list(matrix_on_disk.matrices_beside([nested]))
 
 
 def left(plan, kind, config, preparation):
     """Leave a nested matrix on disk with its first run done."""
-    root = changed_scenes.folder_beside(plan, kind)
+    root = matrix_on_disk.folder_beside(plan, kind)
     plans = preparation.plans(config, root)
     nested = plans[0]
     preparation.prepare(nested, silent)
@@ -326,10 +324,10 @@ def left(plan, kind, config, preparation):
 @pytest.mark.gl
 def test_figures_of_what_was_mapped_beside_stand_in_the_report_of_the_run(mapped):
     plan, preparation = mapped
-    again, live = changed_scenes.matrices_beside([plan])
-    other = left(plan, changed_scenes.REMAPPED, again, preparation)
+    again, live = matrix_on_disk.matrices_beside([plan])
+    other = left(plan, matrix_on_disk.REMAPPED, again, preparation)
     assert [
-        item.identity for item in changed_scenes.runs_beside(plan, changed_scenes.REMAPPED)
+        item.identity for item in matrix_on_disk.runs_beside(plan, matrix_on_disk.REMAPPED)
     ] == [other.identity]
     asked = told(plan)
     others = read_records(plan.shared_directory / 'questions.jsonl', Question)
@@ -343,7 +341,7 @@ def test_figures_of_what_was_mapped_beside_stand_in_the_report_of_the_run(mapped
         if q.provenance['changed_scene'] == name
     ]
     write_answers(other, remapped, right=True)
-    in_motion = left(plan, changed_scenes.LIVE, live, preparation)
+    in_motion = left(plan, matrix_on_disk.LIVE, live, preparation)
     write_growth(in_motion, {10: 0.9, 20: 0.0, 30: 0.6, 40: 0.8})
     before = RunReport(run_id=plan.identity.run_id, status=Status.COMPLETE)
     (report,) = with_changed_scenes([before], [plan])
