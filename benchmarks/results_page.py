@@ -178,7 +178,9 @@ def cells_of(runs: Sequence[Run], figure: Headline, scenes: int) -> dict[tuple[s
     for row in found.itertuples():
         text, units = figure.format_value(row.value), len(row.units)
         if units >= LEAST_UNITS:
-            over = jackknife_interval(row.units, share=figure.percent)
+            # The accuracy above the floor is below 0 for answers that are worse.
+            share = figure.percent and min(row.units) >= 0
+            over = jackknife_interval(row.units, share=share)
             text += f' [{figure.format_value(over.low)}, {figure.format_value(over.high)}]'
         cells[row.mapper, row.condition] = text if units == scenes else f'{text} ({units})'
     return cells
