@@ -41,7 +41,11 @@ from osmabench_ros.vqa.questions import Question
 INTERRUPTED = 128 + signal.SIGINT
 _LEFT_OUT = ('accuracy_of_common', 'accuracy_macro')
 FIGURES = (
-    *(x for x in read_headlines() if not x.is_baseline and x.metric not in _LEFT_OUT),
+    *(
+        item
+        for item in read_headlines()
+        if not item.is_baseline and item.metric not in _LEFT_OUT and item.mode != 'compat'
+    ),
     Headline(
         'ATE after alignment (m)', 'map_trajectory', 'aligned_ape_translation_rmse_m',
         explanation='The same after the best rigid motion of the whole path.', percent=False,
@@ -207,12 +211,20 @@ def figures_of(runs: Sequence[Run], conditions: Sequence[str], scenes: int) -> I
         if not filled:
             continue
         unit = ', %' if figure.percent else ''
-        yield from (f'**{figure.title}{unit}.** {figure.explanation}', '')
+        yield from (f'**{figure.title}{unit}**', '')
         yield from table(
             ['method', *conditions],
             ([f'{name} (reference)' if name in truth else name, *cells]
              for name, cells in filled.items()),
         )  # fmt: skip
+
+
+def explain_metrics(parts: str) -> Iterator[str]:
+    """Yield the meaning of each metric that has a table in the parts of the page."""
+    titles = {line.strip('*').removesuffix(', %') for line in parts.splitlines()}
+    shown = [(item.title, item.explanation) for item in FIGURES if item.title in titles]
+    yield from table(['metric', 'meaning'], shown)
+    yield ''
 
 
 def cost_of(runs: Sequence[Run]) -> Iterator[str]:
@@ -308,7 +320,8 @@ def section(matrix: Matrix, earlier: str = '') -> Iterator[str]:
     yield from remarks_of(runs)
     disk = MatrixOnDisk(matrix.root)
     versions = {name: ' or '.join(sorted(found)) for name, found in disk.versions.items()}
-    known = [f'{name} {found}' for name, found in versions.items() if found != 'absent']
+    named = [name for name in ('osmabench_ros', 'numpy', 'torch') if name in versions]
+    known = [f'{name} {versions[name]}' for name in named]
     machine = [f'{name}: {text}' for name, text in build_machine_rows(scored)]
     at_once = {
         item.runs_at_once
@@ -362,9 +375,13 @@ def page(
     matrices: Sequence[Matrix], papers: Sequence[Published], note: str, earlier: str = ''
 ) -> str:
     """Return the whole page; `earlier` is the one that it takes the place of."""
-    lines = [INTRODUCTION, *((note, '') if note else ())]
-    for matrix in matrices:
-        lines += section(matrix, earlier)
+    parts = [line for matrix in matrices for line in section(matrix, earlier)]
+    lines = [
+        INTRODUCTION,
+        *((note, '') if note else ()),
+        *explain_metrics('\n'.join(parts)),
+        *parts,
+    ]
     lines += gpu_section(Path(__file__).with_name('gpu.json'))
     return '\n'.join([*lines, *published(papers)]).rstrip() + '\n'
 
