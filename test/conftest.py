@@ -30,8 +30,8 @@ os.environ.update(transport_environment())
 # A shell that starts a job in the background makes it ignore Ctrl-C, and so all that it starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-# The same examples every time: what fails once fails again.
-settings.register_profile('repeatable', derandomize=True)
+# The same examples every time: what fails once fails again. No test may take a certain time.
+settings.register_profile('repeatable', derandomize=True, deadline=None)
 settings.load_profile('repeatable')
 
 FOLDER_OF_TESTS = Path(__file__).parent

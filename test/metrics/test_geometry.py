@@ -27,7 +27,7 @@ coordinates = hnp.arrays(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(coordinates, coordinates)
 def test_tree_and_grid_agree_with_brute_force(queries, references):
     expected = cdist(queries.astype(np.float64), references.astype(np.float64)).min(axis=1)
@@ -165,17 +165,17 @@ def test_two_parallel_planes_are_their_gap_apart():
     low = np.column_stack([plane, np.zeros(400)])
     high = np.column_stack([plane, np.full(400, 0.05)])
     there, back = nearest(high, low, device='cpu'), nearest(low, high, device='cpu')
-    scores = geometry.geometry_scores(there.distances_m, back.distances_m, (0.049, 0.051))
+    scores = geometry.score_geometry(there.distances_m, back.distances_m, (0.049, 0.051))
     assert scores.chamfer_m == pytest.approx(0.05)
     assert scores.accuracy_m == scores.completeness_m == pytest.approx(0.05)
     assert scores.precision == scores.recall == scores.f_score == (0.0, 1.0)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(distances, distances)
 def test_f_score_is_the_harmonic_mean_and_grows_with_the_threshold(there, back):
     thresholds = (0.1, 1.0, 6.0)
-    scores = geometry.geometry_scores(there, back, thresholds)
+    scores = geometry.score_geometry(there, back, thresholds)
     for p, r, f in zip(scores.precision, scores.recall, scores.f_score, strict=True):
         expected = 0.0 if p * r == 0 else 2 / (1 / p + 1 / r)
         assert f == pytest.approx(expected)
@@ -185,7 +185,7 @@ def test_f_score_is_the_harmonic_mean_and_grows_with_the_threshold(there, back):
 
 
 def test_nothing_predicted_recalls_nothing():
-    scores = geometry.geometry_scores(np.zeros(0), np.full(3, np.inf), (0.1,))
+    scores = geometry.score_geometry(np.zeros(0), np.full(3, np.inf), (0.1,))
     assert scores.recall == (0.0,)
     assert scores.f_score == (0.0,)
     assert np.isnan(scores.accuracy_m)
@@ -195,31 +195,33 @@ def test_nothing_predicted_recalls_nothing():
 def test_volume_counts_cells_not_points():
     rng = np.random.default_rng(0)
     points = rng.random((50_000, 3)) * 0.999
-    assert geometry.volume_of(points, 0.1) == pytest.approx(1.0)
-    assert geometry.volume_of(np.tile(points, (2, 1)), 0.1) == geometry.volume_of(points, 0.1)
-    assert geometry.volume_of(np.zeros((0, 3)), 0.1) == 0.0
+    assert geometry.measure_volume(points, 0.1) == pytest.approx(1.0)
+    assert geometry.measure_volume(np.tile(points, (2, 1)), 0.1) == geometry.measure_volume(
+        points, 0.1
+    )
+    assert geometry.measure_volume(np.zeros((0, 3)), 0.1) == 0.0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(hnp.arrays(np.float64, (20, 3), elements=st.floats(-50, 50)), st.floats(0.05, 2))
 def test_voxels_agree_with_unique_rows(points, edge):
-    assert len(geometry.occupied_voxels(points, edge)) == len(
+    assert len(geometry.find_occupied_voxels(points, edge)) == len(
         np.unique(np.floor(points / edge), axis=0)
     )
 
 
 def test_voxels_beyond_the_grid_are_refused():
     with pytest.raises(MetricError, match='check the units'):
-        geometry.occupied_voxels(np.full((1, 3), 1e9), 0.1)
+        geometry.find_occupied_voxels(np.full((1, 3), 1e9), 0.1)
     with pytest.raises(MetricError, match='edge > 0'):
-        geometry.occupied_voxels(np.zeros((1, 3)), 0.0)
+        geometry.find_occupied_voxels(np.zeros((1, 3)), 0.0)
 
 
 def test_normals_of_a_tilted_plane():
     rng = np.random.default_rng(0)
     u, v = np.array([1.0, 0, 1]) / np.sqrt(2), np.array([0.0, 1, 0])
     points = rng.random((500, 2)) @ np.stack([u, v])
-    found = geometry.estimated_normals(points, np.arange(50))
+    found = geometry.estimate_normals(points, np.arange(50))
     true = np.tile(np.cross(u, v), (50, 1))
     value, n = geometry.normal_consistency(found, -true)
     assert (value, n) == (pytest.approx(1.0), 50)
@@ -227,9 +229,9 @@ def test_normals_of_a_tilted_plane():
 
 def test_copies_of_points_change_no_normal():
     points = np.random.default_rng(1).random((300, 3)) * [1, 1, 0.1]
-    once = geometry.estimated_normals(points, np.arange(40))
+    once = geometry.estimate_normals(points, np.arange(40))
     np.testing.assert_allclose(
-        geometry.estimated_normals(np.repeat(points, 13, 0), np.arange(40) * 13), once
+        geometry.estimate_normals(np.repeat(points, 13, 0), np.arange(40) * 13), once
     )
 
 
@@ -238,14 +240,14 @@ def test_normal_consistency_is_the_cosine_and_leaves_out_what_has_no_normal():
     other = np.array([[0.5, np.sqrt(0.75), 0], [-1, 0, 0], [1, 0, 0], [1, 0, 0]])
     assert geometry.normal_consistency(one, other) == (pytest.approx(0.75), 2)
     assert np.isnan(geometry.normal_consistency(one[2:], other[2:])[0])
-    assert np.isnan(geometry.estimated_normals(one[:2], np.array([0]))).all()
+    assert np.isnan(geometry.estimate_normals(one[:2], np.array([0]))).all()
 
 
 def test_malformed_distances_and_normals_are_refused():
     with pytest.raises(MetricError, match='from map to truth'):
-        geometry.geometry_scores(np.array([np.nan]), np.zeros(1), (0.1,))
+        geometry.score_geometry(np.array([np.nan]), np.zeros(1), (0.1,))
     with pytest.raises(MetricError, match='from truth to map'):
-        geometry.geometry_scores(np.zeros(1), np.array([-1.0]), (0.1,))
+        geometry.score_geometry(np.zeros(1), np.array([-1.0]), (0.1,))
     with pytest.raises(MetricError, match='do not match'):
         geometry.normal_consistency(np.zeros((2, 3)), np.zeros((3, 3)))
 
@@ -258,8 +260,10 @@ def test_surfels_measure_the_distance_to_a_plane_and_to_its_edge():
     found = nearest(points, samples, device='cpu')
     assert found.distances_m.mean() > 0.034
     near = samples[found.indices]
-    distances = geometry.surfel_distances(points, near, normals[:500], 1 / np.sqrt(1000))
+    distances = geometry.find_surfel_distances(points, near, normals[:500], 1 / np.sqrt(1000))
     np.testing.assert_allclose(distances, 0.03, atol=0.005)
     assert (distances <= found.distances_m + 1e-6).all()
-    one = geometry.surfel_distances(np.array([[0.3, 0, 0.4]]), np.zeros((1, 3)), normals[:1], 0.0)
+    one = geometry.find_surfel_distances(
+        np.array([[0.3, 0, 0.4]]), np.zeros((1, 3)), normals[:1], 0.0
+    )
     np.testing.assert_allclose(one, 0.5, rtol=1e-6)

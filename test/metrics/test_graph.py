@@ -46,7 +46,7 @@ PREDICTED = SceneGraph(
 MATCHES = matching.NodeMatches(((11, 1), (12, 2), (13, 3)), np.ones(3), 4, 3)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     hnp.arrays(
         np.float64, st.tuples(st.integers(1, 4), st.integers(1, 4)), elements=st.floats(0, 1)
@@ -155,7 +155,7 @@ def test_a_rare_kind_weighs_as_much_as_a_frequent_one():
     assert found.mean_recall.value == pytest.approx((3 / 3 + 1 / 2) / 2)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.permutations(range(6)),
     st.lists(st.sampled_from([math.nan, 0.5, 0.9]), min_size=6, max_size=6),

@@ -26,7 +26,7 @@ from osmabench_ros.metrics.matching import (
 ids = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=60)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(ids)
 def test_overlaps_are_set_intersections(pairs):
     true, predicted = np.array(pairs).T
@@ -40,7 +40,7 @@ def test_overlaps_are_set_intersections(pairs):
             assert found.iou[p, g] == pytest.approx(len(one & other) / len(one | other))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(ids)
 def test_sparse_masks_that_do_not_overlap_count_like_instances(pairs):
     true, predicted = np.array(pairs).T
@@ -69,7 +69,7 @@ def test_overlapping_masks_both_own_their_shared_points():
     assert found.predicted_sizes.tolist() == [2, 2]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=1, max_size=40))
 def test_average_precision_agrees_with_scikit_learn(items):
     from sklearn.metrics import average_precision_score
@@ -85,7 +85,7 @@ def test_average_precision_agrees_with_scikit_learn(items):
     assert average_precision(hits, confidence, 2 * total) == pytest.approx(expected / 2)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000))
 def test_panoptic_quality_agrees_with_torchmetrics(seed):
     # It loads transformers: too much for each worker that only looks for tests.

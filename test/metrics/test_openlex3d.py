@@ -94,7 +94,7 @@ def test_a_point_without_feature_is_missing_but_published_code_took_the_last():
     assert all(math.isnan(value) for value in unscored.values())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000), st.sampled_from([10, 50]), st.sampled_from([1, 10**6]))
 def test_frequencies_agree_with_a_double_loop(seed, n, apart):
     rng = np.random.default_rng(seed)
@@ -135,7 +135,7 @@ def test_ranks_and_best_prompts_agree_with_sorting():
     assert rank_prompts(np.ones((1, 4)), np.array([2])).tolist() == [[2]]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.integers(1, 6))
 def test_of_equal_prompts_the_first_is_the_best(seed, n):
     rng = np.random.default_rng(seed)
@@ -233,7 +233,7 @@ def test_missing_points_count_as_zero_and_coverage_stands_beside():
 _RANKING = [name for name in SetRanking.__dataclass_fields__ if name != 'objects']
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.floats(0, 1))
 def test_a_map_with_fewer_points_never_gains_in_set_ranking(seed, share):
     rng = np.random.default_rng(seed)

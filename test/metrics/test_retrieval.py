@@ -73,7 +73,7 @@ def test_a_second_mask_on_one_object_is_wrong_in_compat():
     assert compat_average_precision(doubled, 0.25) == pytest.approx(expected)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000))
 def test_strict_precision_agrees_with_scikit_learn(seed):
     from sklearn.metrics import average_precision_score

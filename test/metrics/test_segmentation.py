@@ -62,7 +62,7 @@ STRICT = {'max_distance_m': 0.1, 'vocabulary': np.array([3, 4]), 'device': 'cpu'
 labels = st.lists(st.integers(-1, 6), min_size=1, max_size=80)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(labels, st.randoms())
 def test_confusion_and_scores_agree_with_scikit_learn(truth, random):
     predicted = [random.randint(-1, 6) for _ in truth]  # type: ignore[attr-defined]
@@ -117,7 +117,7 @@ def test_compat_takes_the_nearest_label_however_far_and_drops_what_has_no_class(
     assert found.counts.tolist() == [[1, 1], [0, 0]]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000))
 def test_compat_drops_what_scikit_learn_drops(seed):
     rng = np.random.default_rng(seed)

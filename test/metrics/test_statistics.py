@@ -203,7 +203,7 @@ def test_only_scenes_are_tested():
     assert correct_tests({'objects': objects}) is None
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(-20, 20), min_size=2, max_size=9))
 def test_sign_flips_agree_with_scipys_permutations(changes):
     values = np.array(changes, float)

@@ -58,7 +58,7 @@ def tiers(tmp_path_factory):
 
 
 @pytest.mark.full
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(
     share=st.floats(0.25, 1),
     rest=st.floats(0.25, 1),

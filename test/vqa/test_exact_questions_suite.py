@@ -13,6 +13,7 @@ from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.exact.generation import generate_questions
+from osmabench_ros.vqa.exact.view import SceneView
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Answer, Question, Verdict
 
@@ -40,7 +41,8 @@ def test_fair_ceilings_are_those_of_visible_parts_with_and_without_materials(uns
     truth = replace(ground_truth_of(living_room()), visible_graph=parts)
     suite = make_suite('exact_questions', {})
     attributes = ('Object Attributes',)
-    questions = generate_questions(graph, seen(graph), scene='room', seed=3, categories=attributes)
+    view = SceneView(graph, seen(graph))
+    questions = generate_questions(view, scene='room', seed=3, categories=attributes)
     here = context(as_map(graph, vocabulary(graph)), questions=questions)
     found = suite.evaluate(replace(here, ground_truth=truth))
     overall = {r.metric: r.value for r in found if not r.class_name}

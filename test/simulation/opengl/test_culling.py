@@ -7,7 +7,7 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.simulation.opengl import geometry
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 10**6))
 def test_a_box_with_a_visible_point_is_never_culled(seed):
     rng = np.random.default_rng(seed)
