@@ -246,8 +246,8 @@ def cost_of(runs: Sequence[Run]) -> Iterator[str]:
             rate = f'{statistics.median(rates):.2f}'
             rows.append([mapper, str(len(rates)), rate, final, peak])
     yield from (
-        '**Cost of mapping**, medians over runs and the largest memory; offline programs map after '
-        'the last frame.',
+        '**Cost of mapping**, medians over runs and the largest memory; offline programs map '
+        'after the last frame.',
         '',
     )
     yield from table(

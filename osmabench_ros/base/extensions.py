@@ -35,7 +35,8 @@ def extension_names(group: str) -> list[str]:
 
 def load_extension(group: str, name: str) -> Any:
     """Return the object of an entry point; ConfigError without one or if it is not importable."""
-    registered, kind = _find_registered(group, tuple(sys.path)), KINDS[group]
+    registered = _find_registered(group, tuple(sys.path))
+    kind = KINDS[group]
     problem = f'there is no {kind} "{name}" in the entry points of group "{group}"'
     choose(name, registered, ConfigError, problem)
     problem = f'{kind} "{name}" cannot be imported from "{registered[name].value}"'

@@ -142,7 +142,8 @@ class SupervisedProcess:
 
     def poll(self) -> int | None:
         """Return the exit code, None while it runs; samples memory too."""
-        code, now_s = self.wait(0.0), time.monotonic()
+        code = self.wait(0.0)
+        now_s = time.monotonic()
         if code is None and now_s - self._sampled_s >= self.sample_every_s:
             self._sampled_s = now_s
             if now_s - self._descended_s >= self.descendants_every_s:

@@ -26,7 +26,8 @@ def naming_errors(source: Path | str, kind: type[OsmabenchError]) -> Iterator[No
     except MemoryError as error:
         raise LimitError(f'{source} needs more memory than this machine has free') from error
     except Exception as error:
-        name, reason = type(error).__name__, str(error)[:_MAX_SHOWN]
+        name = type(error).__name__
+        reason = str(error)[:_MAX_SHOWN]
         raise kind(f'{str(source)[:_MAX_SHOWN]} is malformed: {name}: {reason}') from error
 
 

@@ -127,7 +127,8 @@ def examine_scene_files(reference: Path) -> Finding:
 def _find_broken_files(config: Path) -> list[str]:
     """Return why models and images of a data set cannot be used, by their headers."""
     read_json(config, errors.SceneError)
-    found, end = [], time.monotonic() + LOOK_S
+    found = []
+    end = time.monotonic() + LOOK_S
     for file in sorted(config.parent.rglob('*')):
         magic = MAGIC.get(file.suffix.lower())
         if magic is None or not file.is_file() or time.monotonic() > end:
@@ -421,7 +422,8 @@ def _check_disk(config: MatrixConfig, out: Path) -> Finding:
 
 
 def _check_shared_memory(config: MatrixConfig) -> list[Finding]:
-    free, segment = isolation.free_bytes(), isolation.segment_bytes()
+    free = isolation.free_bytes()
+    segment = isolation.segment_bytes()
     if free is None:
         return []
     frame = config.camera.width * config.camera.height * BYTES_PER_PIXEL

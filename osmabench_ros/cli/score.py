@@ -278,7 +278,8 @@ def trajectory(
     settings = pairing.settings(align)
     if out is not None:
         claim_folder(out)
-    true, own = read_trajectory(reference), read_trajectory(estimate)
+    true = read_trajectory(reference)
+    own = read_trajectory(estimate)
     with errors_as(MetricError, f'{estimate} against {reference}', MetricError):
         score = score_trajectory(true, own, settings)
     for remark in score.remarks:

@@ -94,7 +94,8 @@ def read_ply(path: Path) -> dict[str, NDArray[Any]]:
     with opened(path, PointFileError) as (stream, size):
         dtype, count = _read_plain_header(stream)
         if dtype is not None:
-            needed, left = count * dtype.itemsize, size - stream.tell()
+            needed = count * dtype.itemsize
+            left = size - stream.tell()
             if left < needed:
                 text = f'{count} vertices need {needed} bytes, {left} are there'
                 raise PointFileError(f'{path} is cut off: {text}')
@@ -166,7 +167,8 @@ def parse_ply(path: Path) -> dict[str, dict[str, NDArray[Any]]]:
 
 def read_element_columns(name: str, element: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     """Return the properties of an element as trimesh reads it; ValueError if rows are missing."""
-    count, data = element['length'], element.get('data', {})
+    count = element['length']
+    data = element.get('data', {})
     fields = getattr(data, 'dtype', None)
     columns = {}
     for key, kind in element['properties'].items() if count else ():

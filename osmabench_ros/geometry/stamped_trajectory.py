@@ -134,7 +134,8 @@ def read_tum(path: Path) -> StampedTrajectory:
         table = table.reshape(-1, 8)
         if not (np.abs(table[:, 0]) < _MAX_STAMP_S).all():
             raise ValueError('a stamp is not a time')
-        stamps, poses = np.rint(table[:, 0] * 10**9).astype(np.int64), table[:, 1:].astype(float)
+        stamps = np.rint(table[:, 0] * 10**9).astype(np.int64)
+        poses = table[:, 1:].astype(float)
         return StampedTrajectory.from_quaternions(stamps, poses[:, :3], poses[:, 3:])
 
 

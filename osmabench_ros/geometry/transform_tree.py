@@ -44,7 +44,8 @@ class _Edge:
         if after in (0, len(stamps)):
             nearest = stamps[min(after, len(stamps) - 1)]
             return self.samples[nearest] if abs(nearest - stamp_ns) <= max_gap_ns else None
-        low, high = stamps[after - 1], stamps[after]
+        low = stamps[after - 1]
+        high = stamps[after]
         return _interpolate(self.samples[low], self.samples[high], (stamp_ns - low) / (high - low))
 
 

@@ -234,7 +234,8 @@ class ModelClient:
 
     def _try_once(self, request: ModelRequest, number: int, parse: Parser[T]) -> T:
         attempt = replace(request, seed=request.seed + number)
-        reserved, used = self.ledger.reserve(attempt), Usage()
+        reserved = self.ledger.reserve(attempt)
+        used = Usage()
         try:
             reply = self.model.generate(attempt)
             used = reply.usage
@@ -329,7 +330,8 @@ class ModelClient:
         """Return what requests would take, without asking."""
         new = [item for item in requests if self.cache.get(self.model, item) is None]
         sent = sum(map(interface.estimated_prompt_tokens, new))
-        received, hits = sum(item.max_output_tokens for item in new), len(requests) - len(new)
+        received = sum(item.max_output_tokens for item in new)
+        hits = len(requests) - len(new)
         return Spending(len(new), hits, sent, received, self.ledger.cost(Usage(sent, received)))
 
 

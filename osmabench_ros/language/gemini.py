@@ -54,7 +54,8 @@ class GeminiModel(HostedModel):
         feedback, counts = response.prompt_feedback, response.usage_metadata
         if feedback is not None and feedback.block_reason:
             return ServerAnswer(declined=_read_reason(feedback.block_reason))
-        candidate, usage = response.candidates[0], interface.Usage()
+        candidate = response.candidates[0]
+        usage = interface.Usage()
         if counts is not None:
             output = (counts.candidates_token_count or 0) + (counts.thoughts_token_count or 0)
             usage = interface.Usage(counts.prompt_token_count or 0, output)

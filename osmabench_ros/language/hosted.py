@@ -38,7 +38,9 @@ class HostedModel(ABC):
     def __init__(self, kind: str, model: str, options: Mapping[str, Any], key: str) -> None:
         checked = settings.checked_server_options(kind, model, options)
         self.name = f'{kind}/{model}'
-        self._model, self._key, self._timeout_s = model, key, checked.timeout_s
+        self._model = model
+        self._key = key
+        self._timeout_s = checked.timeout_s
         address = settings.server_address(kind, checked.base_url)
         self.server = settings.without_secrets(address)
         with needing('language models need openai and google-genai', extra('language')):

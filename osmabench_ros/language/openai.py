@@ -75,7 +75,8 @@ class OpenAIModel(HostedModel):
             'seed': request.seed,
         }
         for name in self._unsupported:
-            value, substitute = payload.pop(name), _SUBSTITUTES[name]
+            value = payload.pop(name)
+            substitute = _SUBSTITUTES[name]
             if substitute is not None:
                 payload[substitute] = value
         if request.schema is not None:

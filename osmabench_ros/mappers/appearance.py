@@ -175,7 +175,8 @@ class AppearanceMapper(BundledMapper):
         best = beliefs.argmax(axis=1)
         objects = _merged(patches, pairs, best)
         nodes, instances = self._nodes(cells, patches, objects, beliefs)
-        labels, scores = self.label_set.ids[best][patches], beliefs.max(axis=1)[patches]
+        labels = self.label_set.ids[best][patches]
+        scores = beliefs.max(axis=1)[patches]
         return map_of_instances(
             self.header(final=final),
             self.label_set,

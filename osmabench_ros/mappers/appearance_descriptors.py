@@ -140,7 +140,8 @@ def _footprints(
     dx = x - _grouped(x, regions, count)[regions]
     dy = y - _grouped(y, regions, count)[regions]
     xx, yy, xy = (_grouped(part, regions, count) for part in (dx * dx, dy * dy, dx * dy))
-    mean, root = (xx + yy) / 2, np.sqrt(((xx - yy) / 2) ** 2 + xy**2)
+    mean = (xx + yy) / 2
+    root = np.sqrt(((xx - yy) / 2) ** 2 + xy**2)
     return np.sqrt(mean + root), np.sqrt(np.maximum(mean - root, 0.0))
 
 

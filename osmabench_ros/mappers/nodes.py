@@ -64,7 +64,8 @@ def _hull_yaws(footprint: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _turned(footprint: NDArray[np.float64], yaw_rad: float) -> NDArray[np.float64]:
-    cos, sin = np.cos(yaw_rad), np.sin(yaw_rad)
+    cos = np.cos(yaw_rad)
+    sin = np.sin(yaw_rad)
     return np.asarray(footprint @ np.array([[cos, -sin], [sin, cos]]))
 
 
@@ -121,7 +122,8 @@ class NodeBuilder:
         observations: int,
     ) -> SceneNode:
         """Build the node of an object from its cells, class votes and frame count."""
-        points, counts = self._cells.points[rows], self._cells.counts[rows]
+        points = self._cells.points[rows]
+        counts = self._cells.counts[rows]
         labels = voted_labels(votes, self._label_set)
         known = self._label_set.by_id.get(labels[0].class_id) if labels else None
         structure = known is not None and known.structure

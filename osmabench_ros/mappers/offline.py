@@ -143,7 +143,9 @@ class OfflineMapper(BundledMapper):
             self._place = self._run.work
 
     def _mapped(self) -> SemanticMap:
-        values, method, run = self._values(), self._method, self._run
+        values = self._values()
+        method = self._method
+        run = self._run
         output, files, commands, directory, environment = (
             offline_method.filled(getattr(method, key), values, f'method "{method.name}", {key}')
             for key in ('output', 'files', 'commands', 'directory', 'environment')
@@ -271,13 +273,20 @@ class ConceptGraphsDetections:
         pairs = np.stack([frame.semantic.astype(np.int64), frame.instance.astype(np.int64)], -1)
         objects, numbers = np.unique(pairs.reshape(-1, 2), axis=0, return_inverse=True)
         numbers = numbers.reshape(frame.semantic.shape)
-        boxes, rows, masks, features = [], [], [], []
+        boxes = []
+        rows = []
+        masks = []
+        features = []
         for number, (class_id, _) in enumerate(objects.tolist()):
             if class_id == UNLABELLED:
                 continue
             mask = numbers == number
-            down, right = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-            top, bottom, left, end = down[0], down[-1] + 1, right[0], right[-1] + 1
+            down = np.flatnonzero(mask.any(axis=1))
+            right = np.flatnonzero(mask.any(axis=0))
+            top = down[0]
+            bottom = down[-1] + 1
+            left = right[0]
+            end = right[-1] + 1
             boxes.append((left, top, end, bottom))
             rows.append(self._rows[class_id])
             masks.append(mask)

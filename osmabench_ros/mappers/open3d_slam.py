@@ -156,7 +156,8 @@ class Open3dSlamMapper(TsdfMapper):
             pose, fitness = self._aligned(view, before, guess, frame)
         if fitness < MIN_FITNESS:
             return None
-        step, frames = Similarity(before.pose.inverse() @ pose), 1 + self._lost_in_a_row
+        step = Similarity(before.pose.inverse() @ pose)
+        frames = 1 + self._lost_in_a_row
         if step.distance_m > frames * MAX_STEP_M or step.angle_deg > frames * MAX_TURN_DEG:
             return None
         if not self._agrees(view, pose, frame):
@@ -213,7 +214,8 @@ def hold_of(frame: Frame) -> float:
     points = frame.intrinsics.back_project(np.where(used, frame.depth_m, np.float32(0.0)))
     points = points[::SAMPLE_PX, ::SAMPLE_PX].astype(np.float64)
     used = used[::SAMPLE_PX, ::SAMPLE_PX]
-    right, down = points[:-1, 1:] - points[:-1, :-1], points[1:, :-1] - points[:-1, :-1]
+    right = points[:-1, 1:] - points[:-1, :-1]
+    down = points[1:, :-1] - points[:-1, :-1]
     normals: NDArray[np.float64] = np.cross(right, down)
     length = np.linalg.norm(normals, axis=-1)
     used = used[:-1, :-1] & used[:-1, 1:] & used[1:, :-1] & (length > 0)
@@ -222,7 +224,8 @@ def hold_of(frame: Frame) -> float:
     used &= (np.abs(right[..., 2]) < near) & (np.abs(down[..., 2]) < near)
     if used.sum() < 6:
         return 0.0
-    where, across = points[:-1, :-1][used], normals[used] / length[used][:, None]
+    where = points[:-1, :-1][used]
+    across = normals[used] / length[used][:, None]
     where = where - where.mean(axis=0)
     scale = np.linalg.norm(where, axis=1).mean()
     rows = np.concatenate([np.cross(where / scale, across), across], axis=1)

@@ -115,7 +115,8 @@ class OracleMapper(BundledMapper):
         used = frame.valid & (frame.depth_m <= MAX_DEPTH_M)
         segments = self._segments_of(semantic[used], instance[used], frame.index)
         image = self._albedo(frame) if self.options.albedo else frame.color
-        points, colors = frame.world_points(used), image[used]
+        points = frame.world_points(used)
+        colors = image[used]
         if self.votes:
             self._inside.add(points, colors, segments)
         else:
@@ -156,8 +157,11 @@ class OracleMapper(BundledMapper):
         scores = np.concatenate([part.vote_shares() for part in parts])
         if self.votes:
             rows = cells.winner_rows(abstaining=pairs[:, 1] == NO_INSTANCE)
-            cells, pairs, scores = cells.select(rows), pairs[rows], scores[rows]
-        labels, instances = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+            cells = cells.select(rows)
+            pairs = pairs[rows]
+            scores = scores[rows]
+        labels = np.ascontiguousarray(pairs[:, 0])
+        instances = np.ascontiguousarray(pairs[:, 1])
         nodes = self._nodes(cells, labels, instances)
         if self.votes:
             labels = _labels_of_nodes(nodes, labels, instances)
@@ -291,7 +295,8 @@ class NoisyOracleMapper(OracleMapper):
     def apply(self, frame: Frame) -> Frame:
         """Return a frame as flawed perception would have it; ConfigError without ground truth."""
         classes, instances = require_ground_truth(frame, self.name)
-        semantic, instance = classes.copy(), instances.copy()
+        semantic = classes.copy()
+        instance = instances.copy()
         ids, first, dense = np.unique(instances, return_index=True, return_inverse=True)
         windows = find_objects(dense.reshape(instances.shape) + 1)
         for instance_id, pixel, window in zip(ids.tolist(), first, windows, strict=True):

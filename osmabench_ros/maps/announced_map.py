@@ -80,7 +80,9 @@ class MapAssembler:
 
     def announce(self, message: Any) -> tuple[Any, bytes] | None:
         """Take an announcement; return it with the payload if that is complete already."""
-        size, count, digest = message.payload_size, message.chunk_count, message.digest
+        size = message.payload_size
+        count = message.chunk_count
+        digest = message.digest
         if not size and not count and not digest:
             self._announcement = None
             return message, b''
@@ -119,7 +121,8 @@ class MapAssembler:
     def _keep_only(self, digests: Set[str]) -> None:
         self._chunks = {key: parts for key, parts in self._chunks.items() if key in digests}
         lengths = [len(data) for parts in self._chunks.values() for data in parts.values()]
-        self._unannounced_bytes, self._unannounced_chunks = sum(lengths), len(lengths)
+        self._unannounced_bytes = sum(lengths)
+        self._unannounced_chunks = len(lengths)
 
     def add(self, chunk: Any) -> tuple[Any, bytes] | None:
         """Add a chunk; return the announcement with the payload if that is complete now."""

@@ -21,7 +21,9 @@ from osmabench_ros.semantics.scene_graph import THINGS
 
 def summary_of(semantic_map: SemanticMap) -> list[tuple[str, str]]:
     """Return (part, amount) pairs as text; missing parts are named as absent."""
-    header, graph, known = semantic_map.header, semantic_map.graph, semantic_map.label_set
+    header = semantic_map.header
+    graph = semantic_map.graph
+    known = semantic_map.label_set
     origin = header.provenance
     kinds = Counter(node.kind.value for node in graph.nodes)
     relations = Counter(edge.type for edge in graph.edges)
@@ -68,7 +70,8 @@ def _list_dense_rows(dense: DenseMap | None) -> list[tuple[str, str]]:
     count = len(dense.points)
     rows = [('points', str(count))]
     if count:
-        low, high = dense.points.min(axis=0), dense.points.max(axis=0)
+        low = dense.points.min(axis=0)
+        high = dense.points.max(axis=0)
         corners = ' to '.join(f'({x:.2f}, {y:.2f}, {z:.2f})' for x, y, z in (low, high))
         rows.append(('bounds in m', corners))
     for part, values, none in (

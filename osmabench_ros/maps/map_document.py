@@ -164,7 +164,9 @@ class RawMap:
 
 def make_raw_map(semantic_map: SemanticMap) -> RawMap:
     """Return the files' content of a map; MapError if shapes or frames do not fit."""
-    header, graph, dense = semantic_map.header, semantic_map.graph, semantic_map.dense
+    header = semantic_map.header
+    graph = semantic_map.graph
+    dense = semantic_map.dense
     if graph.nodes and graph.frame_id != header.frame_id:
         frames = f'in frame "{graph.frame_id}", the map in "{header.frame_id}"'
         raise MapError(f'the scene graph is {frames}; transform it')

@@ -47,7 +47,8 @@ def map_of_dsg_update(message: Any, topic: str, options: TopicOptions) -> Semant
     return replace(made, header=own)
 
 
-SEMANTIC_MAP, CHUNK = TYPES[topics.SEMANTIC_MAP], TYPES[topics.SEMANTIC_MAP_CHUNK]
+SEMANTIC_MAP = TYPES[topics.SEMANTIC_MAP]
+CHUNK = TYPES[topics.SEMANTIC_MAP_CHUNK]
 DSG_UPDATE = 'hydra_msgs/msg/DsgUpdate'
 DETECTIONS = 'vision_msgs/msg/Detection3DArray'
 

@@ -175,7 +175,8 @@ class _Unpickler(_PythonUnpickler):  # type: ignore[misc]
 
     def load_build(self) -> None:
         """Set the state of an array, its type, an id or a stub."""
-        state, value = self.stack.pop(), self.stack[-1]
+        state = self.stack.pop()
+        value = self.stack[-1]
         if isinstance(value, np.ndarray):
             shape, dtype, fortran, data = state[-4:]
             if self._drop_masks and dtype.value.kind == 'b' and len(shape) == 2:

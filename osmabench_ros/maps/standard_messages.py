@@ -78,7 +78,9 @@ def read_records(message: Any) -> NDArray[Any]:
         if field.count in (0, 1):
             kinds[field.name] = kind, field.offset
     raw = np.frombuffer(message.data, np.uint8)
-    height, width, step = message.height, message.width, message.point_step
+    height = message.height
+    width = message.width
+    step = message.point_step
     if step < 1 or message.row_step < width * step or raw.size < height * message.row_step:
         claimed = f'{height} rows of {message.row_step} bytes, {width} points of {step} bytes'
         raise ContractError(f'PointCloud2: {claimed}, but data has {raw.size} bytes')

@@ -106,7 +106,9 @@ def _find_repeated(values: Sequence[Any]) -> list[bool]:
 
 
 def _check_document(document: map_document.MapDocument, known: _Targets) -> Iterator[Fault]:
-    nodes, edges, spaces = document.nodes, document.edges, document.feature_spaces
+    nodes = document.nodes
+    edges = document.edges
+    spaces = document.feature_spaces
     classes = [] if document.label_set is None else document.label_set.classes
     lists: dict[str, Sequence[Any]] = {
         'label_set.classes': classes,
@@ -137,7 +139,8 @@ def _check_document(document: map_document.MapDocument, known: _Targets) -> Iter
     named = known.classes | {UNLABELLED}
     strange = [{label.class_id for label in node.labels} - named for node in nodes]
     counts = [known.rows.get(node.feature_space, 0) for node in nodes]
-    ids, rows = [node.id for node in nodes], [node.feature_row for node in nodes]
+    ids = [node.id for node in nodes]
+    rows = [node.feature_row for node in nodes]
     beyond = [row is not None and row >= n for row, n in zip(rows, counts, strict=True)]
     for key, values, wrong, why in (
         ('parent', ids, [node in cycles for node in ids], 'this node is its own ancestor'),

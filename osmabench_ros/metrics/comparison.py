@@ -366,7 +366,8 @@ def estimate_power(places: Iterable[tuple[str, ...]], columns: int) -> list[str]
     if columns < 2:
         return []
     level = find_nested_level(places) or 0
-    count, unit = len({place[: level + 1] for place in places}), NESTED[level]
+    count = len({place[: level + 1] for place in places})
+    unit = NESTED[level]
     beyond = '' if level == 0 else ', and nothing about other scenes'
     there = f'{count} {unit if count > 1 else unit.removesuffix("s")}'
     if count < statistics.LEAST_UNITS:

@@ -48,7 +48,8 @@ class ConfusionMatrix:
     labels: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        counts, labels = np.asarray(self.counts), np.asarray(self.labels, np.int64)
+        counts = np.asarray(self.counts)
+        labels = np.asarray(self.labels, np.int64)
         if counts.shape != (len(labels), len(labels)):
             raise MetricError(
                 f'a confusion matrix of shape {counts.shape} does not fit {len(labels)} labels'

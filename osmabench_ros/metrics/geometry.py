@@ -111,7 +111,8 @@ def score_geometry(
     _check(truth_to_map_m, 'truth to map')
     precision = tuple(share_within(map_to_truth_m, t) for t in thresholds_m)
     recall = tuple(share_within(truth_to_map_m, t) for t in thresholds_m)
-    accuracy, completeness = mean_distance(map_to_truth_m), mean_distance(truth_to_map_m)
+    accuracy = mean_distance(map_to_truth_m)
+    completeness = mean_distance(truth_to_map_m)
     return GeometryScores(
         accuracy,
         completeness,

@@ -110,7 +110,8 @@ def attribute_accuracy(
 
 
 def _is_same_value(predicted: SceneNode, true: SceneNode, key: str, same: SameLabel) -> bool:
-    value, wanted = predicted.attributes.get(key), true.attributes[key]
+    value = predicted.attributes.get(key)
+    wanted = true.attributes[key]
     if isinstance(value, str) and isinstance(wanted, str):
         return same(value, wanted)
     return value is not None and value == wanted

@@ -221,7 +221,8 @@ def panoptic_quality(iou: NDArray[np.float64]) -> PanopticQuality:
         matched &= iou == np.where(matched, iou, -1).max(axis=0)
         matched &= np.cumsum(matched, axis=0) == 1
     found = int(matched.sum())
-    wrong, missed = iou.shape[0] - found, iou.shape[1] - found
+    wrong = iou.shape[0] - found
+    missed = iou.shape[1] - found
     denominator = found + wrong / 2 + missed / 2
     total = float(iou[matched].sum())
     return PanopticQuality(

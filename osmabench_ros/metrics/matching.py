@@ -39,7 +39,8 @@ class Overlaps:
     true_sizes: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        p, g = len(self.predicted_ids), len(self.true_ids)
+        p = len(self.predicted_ids)
+        g = len(self.true_ids)
         shapes = (self.shared.shape, self.predicted_sizes.shape, self.true_sizes.shape)
         if shapes != ((p, g), (p,), (g,)):
             raise MetricError(f'overlaps of {p} masks and {g} instances have shapes {shapes}')

@@ -69,7 +69,8 @@ def find_nearest_by_grid(
 
 def _choose_first_edge(references: torch.Tensor) -> float:
     """Return an edge that gives a cell a few points if they lie on surfaces."""
-    low, high = references.min(dim=0).values, references.max(dim=0).values
+    low = references.min(dim=0).values
+    high = references.max(dim=0).values
     x, y, z = (float(side) for side in high - low)
     area = 2 * (x * y + y * z + x * z)
     return max(2 * math.sqrt(area / len(references)), 1e-6 * max(x, y, z), 1e-6)
@@ -106,7 +107,9 @@ class _Grid:
 
         starts, counts = self._find_ranges(self._cells(queries))
         ends = counts.sum(dim=1).cumsum(dim=0)
-        rows, squared, begin = [], [], 0
+        rows = []
+        squared = []
+        begin = 0
         while begin < len(queries):
             done = int(ends[begin - 1]) if begin else 0
             budget = torch.tensor([done + PAIRS_PER_CHUNK], device=ends.device)

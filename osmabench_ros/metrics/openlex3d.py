@@ -97,11 +97,9 @@ def top_n_frequency(
     if not scored.any():
         return {item: math.nan for item in WordCategory if item is not WordCategory.NONE}
     kept = scored[objects]
-    owner, rows, missing = (
-        objects[kept],
-        points.rows[kept],
-        points.distances_m[kept] > max_distance_m,
-    )
+    owner = objects[kept]
+    rows = points.rows[kept]
+    missing = points.distances_m[kept] > max_distance_m
     if not compat or not len(best):
         missing |= rows < 0
     if not len(best):
@@ -285,7 +283,8 @@ def _score_object(
     """Score an object of n points, of which those that `rows` lacks are missing."""
     tiers = [_places(words, place) for words in (item.synonyms, item.depictions)]
     tiers.append(_places(item.visually_similar, place))
-    n_synonyms, last = len(tiers[0]), similarity.shape[1] - 1
+    n_synonyms = len(tiers[0])
+    last = similarity.shape[1] - 1
     wanted = np.array([index for tier in tiers for index in tier], np.int64)
     if not len(wanted):
         return {}
@@ -296,7 +295,8 @@ def _score_object(
     primary = score_boxes(ranks[:, :n_synonyms], 0, n_synonyms - 1, last)
     secondary = score_boxes(ranks[:, n_synonyms:], n_synonyms, len(wanted) - 1, last)
     # Missing points add nothing to a share, so that the shares of the others are less than 1.
-    share, missing = counts / n, 0 if compat else (n - len(rows)) / n
+    share = counts / n
+    missing = 0 if compat else (n - len(rows)) / n
     # The published code overwrites these with every point, so that the last one remains.
     weights = np.eye(len(used))[inverse[-1]] if compat else share
     both = np.concatenate([primary.score, secondary.score], axis=1)

@@ -117,8 +117,10 @@ class MetricRecord:
         higher_is_better: bool = True,
     ) -> MetricRecord:
         """Return the share of true outcomes with its Wilson interval; not applicable of none."""
-        hits, total = sum(outcomes), len(outcomes)
-        value, interval = hits / total if total else None, wilson_interval(hits, total)
+        hits = sum(outcomes)
+        total = len(outcomes)
+        value = hits / total if total else None
+        interval = wilson_interval(hits, total)
         return cls(suite, mode, metric, class_name, value, *interval, total, higher_is_better)
 
     @classmethod

@@ -57,7 +57,8 @@ class Retrieval:
 def compat_confidence(similarity: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return (s + 1) / 2, stretched to [0, 1] for each query over all objects."""
     raised = (similarity.astype(np.float64) + 1) / 2
-    low, high = raised.min(axis=0), raised.max(axis=0)
+    low = raised.min(axis=0)
+    high = raised.max(axis=0)
     return np.asarray((raised - low) / np.maximum(high - low, 1e-8))
 
 

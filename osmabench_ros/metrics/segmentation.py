@@ -83,7 +83,9 @@ def score_segmentation(
     Source: the evaluation of OSMa-Bench (arXiv 2503.10331) and its published results.
     """
     counts, labels = matrix.counts, matrix.labels
-    support, columns, hits = counts.sum(axis=1), counts.sum(axis=0), np.diag(counts)
+    support = counts.sum(axis=1)
+    columns = counts.sum(axis=0)
+    hits = np.diag(counts)
     scored = (labels >= 0) & ~np.isin(labels, ignored)
     real = scored & (support > 0)
     in_mean = scored & (support + columns > 0) if punish_false_classes else real
@@ -240,7 +242,8 @@ def count_hallucinated_points(
     if not hallucinated.any() or not len(truth_points):
         return {}
     per_cell = len(truth_points) / len(find_occupied_voxels(truth_points, cell_m))
-    wrong, classes = points[hallucinated], labels[hallucinated]
+    wrong = points[hallucinated]
+    classes = labels[hallucinated]
     return {
         int(label): round(len(find_occupied_voxels(wrong[classes == label], cell_m)) * per_cell)
         for label in np.unique(classes)

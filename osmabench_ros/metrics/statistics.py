@@ -119,7 +119,8 @@ def jackknife_interval(
     if not share:
         return Interval(value, value - half, value + half, n, unit)
     half /= value * (1 - value)
-    low, high = expit(logit(value) - half), expit(logit(value) + half)
+    low = expit(logit(value) - half)
+    high = expit(logit(value) + half)
     return Interval(value, float(low), float(high), n, unit)
 
 
@@ -157,7 +158,8 @@ def wilson_interval(hits: int, total: int, *, level: float = LEVEL) -> tuple[flo
     if total == 0:
         return math.nan, math.nan
     z = float(norm.ppf(0.5 + level / 2))
-    share, spread = hits / total, z * z / total
+    share = hits / total
+    spread = z * z / total
     centre = (share + spread / 2) / (1 + spread)
     half = z * math.sqrt(share * (1 - share) / total + spread / (4 * total)) / (1 + spread)
     # At the ends rounding would leave something like 1e-17.

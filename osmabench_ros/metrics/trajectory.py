@@ -358,8 +358,10 @@ def fit_similarity(
         raise ValueError(f'points of shape {source.shape} do not match {target.shape}')
     if len(source) < 3:
         raise ValueError(f'{len(source)} points; an alignment needs at least three')
-    mean_x, mean_y = source.mean(axis=0), target.mean(axis=0)
-    x, y = source - mean_x, target - mean_y
+    mean_x = source.mean(axis=0)
+    mean_y = target.mean(axis=0)
+    x = source - mean_x
+    y = target - mean_y
     u, d, vt = np.linalg.svd(y.T @ x / len(x))
     if d[1] <= _STRAIGHT * max(d[0], np.finfo(np.float64).tiny):
         raise ValueError('the points lie on a line, so their alignment is not unique')

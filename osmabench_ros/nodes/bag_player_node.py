@@ -64,7 +64,8 @@ class BagPublishers:
 
     def _add(self, bag: Bag, item: BagTopic) -> None:
         try:
-            kind, installed = message_class(item.message_type), hash_of(item.message_type)
+            kind = message_class(item.message_type)
+            installed = hash_of(item.message_type)
             recorded = bag.types.type_hash(item.message_type) if item.definition else installed
             if installed and recorded != installed:
                 why = f'{item.message_type} was recorded in another version than installed'

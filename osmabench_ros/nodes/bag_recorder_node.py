@@ -108,7 +108,8 @@ class TopicRecorder:
                 self._node.get_logger().warning(f'{topic} is not recorded: {error}')
 
     def _subscribe(self, topic: str, kind: str, profile: QoSProfile, *, repeat: int = 0) -> None:
-        text, type_hash = definition_of(kind), hash_of(kind)
+        text = definition_of(kind)
+        type_hash = hash_of(kind)
         recorded = recording_report.RecordedTopic(topic, kind, text, type_hash, (), repeat)
         self.topics[topic] = recorded
         self._announce(recorded)
@@ -292,7 +293,9 @@ class BagRecorderNode(BenchmarkNode[recording_report.RecordingSettings]):
 
     def report(self, *, finished: bool = False) -> recording_report.RecordingReport:
         """Return the report of the recording so far."""
-        writer, recorder, counts = self._writer, self.recorder, self._recording.counts
+        writer = self._writer
+        recorder = self.recorder
+        counts = self._recording.counts
         assert writer is not None
         losses = self._ledger.losses()
         error = writer.error or self._closing_error

@@ -124,7 +124,9 @@ class FramePlayer:
     ) -> None:
         self._frames, self._control = frames, control
         self._participants = tuple(participants)
-        self._pacing, self._publish, self._now_s = pacing, publish, now_s
+        self._pacing = pacing
+        self._publish = publish
+        self._now_s = now_s
         self.restart()
 
     def restart(self) -> None:
@@ -383,7 +385,9 @@ def open_frames(settings: BridgeSettings) -> SimulatedFrames:
     condition = settings.condition
     if isinstance(condition, str):
         condition = parse_condition_text(condition)
-    chosen, camera, rate_hz = settings.scene, settings.camera, settings.trajectory.frame_rate_hz
+    chosen = settings.scene
+    camera = settings.camera
+    rate_hz = settings.trajectory.frame_rate_hz
     scene = chosen.load()
     motion = condition.make_motion(rate_hz)
     trajectory = sample_trajectory(_path(settings, scene), motion, rate_hz, camera.mount)

@@ -59,7 +59,8 @@ class TransformAuthority:
         for transform in transforms:
             if (key := _key(transform)) in self._moving or key in self._fixed:
                 continue
-            parent, child = _name(transform.header.frame_id), _name(transform.child_frame_id)
+            parent = _name(transform.header.frame_id)
+            child = _name(transform.child_frame_id)
             if len(self._of_others) < REMEMBERED:
                 self._of_others[child] = parent
             if child in self._parents:

@@ -105,7 +105,8 @@ class MapViewerNode(BenchmarkNode[MapViewerSettings]):
             topic: self.create_publisher(kind, topic, qos.latched_profile())
             for topic, kind in _KINDS.items()
         }
-        lossless, observer = qos.lossless_profile(), qos.observer_profile()
+        lossless = qos.lossless_profile()
+        observer = qos.observer_profile()
         self.subscribe(SemanticMapMessage, topics.SEMANTIC_MAP, self._on_map)
         self.subscribe(SemanticMapChunk, topics.SEMANTIC_MAP_CHUNK, self._on_chunk, lossless)
         self.subscribe(RecordedMap, topics.RECORDED_MAP, self._on_recorded)

@@ -99,7 +99,9 @@ class FinishCall:
             errors.ConfigError, problem, AssertionError, TypeError, AttributeError
         ):
             self._request = kind.Request(**request)
-        self._node, self._service, self._timeout_s = node, service, timeout_s
+        self._node = node
+        self._service = service
+        self._timeout_s = timeout_s
         self._client = node.create_client(kind, service)
         self._answer: Any = None
         self._started_s: float | None = None
@@ -214,7 +216,9 @@ class MapFrame:
     """Finds the frame of a map in the world; `is_world` says that they are one if TF does not."""
 
     def __init__(self, node: Node, topic: str, *, is_world: bool) -> None:
-        self._node, self._topic, self._is_world = node, topic, is_world
+        self._node = node
+        self._topic = topic
+        self._is_world = is_world
         self.transforms = TransformHistory(node)
         self._since_s: float | None = None
         self._trouble = ''

@@ -124,7 +124,8 @@ def build_cell_table(
 
     The columns are in `order` if it is given, others are left out.
     """
-    keys, order = list(rows), list(scores[columns].unique() if order is None else order)
+    keys = list(rows)
+    order = list(scores[columns].unique() if order is None else order)
     values = scores[['value', 'low', 'high', 'n']].itertuples(index=False)
     scores = scores.assign(cell=[make_score_cell(row, number) for row in values])
     found = scores.set_index([*keys, columns])['cell'].unstack(columns)
@@ -137,7 +138,8 @@ def build_suite_tables(records: Sequence[MetricRecord]) -> dict[str, pd.DataFram
     scores = pd.DataFrame([vars(record) for record in records])
     if scores.empty:
         return {}
-    rows, aligned = ['class_name', 'metric', 'mode'], scores['suite'].str.endswith(ALIGNED)
+    rows = ['class_name', 'metric', 'mode']
+    aligned = scores['suite'].str.endswith(ALIGNED)
     scores['column'] = aligned.map({True: 'aligned', False: 'as recorded'})
     scores['suite'] = scores['suite'].str.removesuffix(ALIGNED)
     tables = {}

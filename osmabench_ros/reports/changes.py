@@ -214,7 +214,8 @@ def compare_results(
     RunError
         If the results have no run in common.
     """
-    first, second = _select_scores(before), _select_scores(after)
+    first = _select_scores(before)
+    second = _select_scores(after)
     names = first['mapper']
     if renamed:
         first = first[names.isin(renamed)]
@@ -292,7 +293,8 @@ def _compute_change(row: Any) -> tuple[Any, ...]:
         verdict = 'unclear'
     else:
         verdict = 'better' if gain > 0 else 'worse'
-    means, bounds = (fmean(row.value), fmean(row.value_after)), (interval.low, interval.high)
+    means = (fmean(row.value), fmean(row.value_after))
+    bounds = (interval.low, interval.high)
     more = paired.p_value, interval.n, higher, verdict, gain
     return (*means, interval.value, *bounds, *more)
 

@@ -117,7 +117,8 @@ def build_headline_paper_table(runs: Sequence[Run]) -> PaperTable:
     References are given the ground truth: they bear a mark, and are never the best.
     """
     columns = select_table_headlines(run.report.metrics for run in runs)
-    by, number = ['headline', 'condition'], {item.title: item.format_value for item in columns}
+    by = ['headline', 'condition']
+    number = {item.title: item.format_value for item in columns}
     found = tidy.compute_means(tidy.select_headline_scores(runs, columns), [*by, 'mapper'])
     found['bold'] = tidy.mark_best_values(found, by)
     found['text'] = [number[row.headline](row.value) for row in found.itertuples()]
@@ -153,7 +154,8 @@ def _build_paper_table(
         cells[name].unstack(columns).reindex(index=order[0], columns=order[1])
         for name in ('text', 'bold')
     )
-    text, bold = text.fillna(NOT_APPLICABLE), bold.eq(True)
+    text = text.fillna(NOT_APPLICABLE)
+    bold = bold.eq(True)
     return PaperTable(caption, text.rename_axis(columns=None), bold.rename_axis(columns=None))
 
 

@@ -328,7 +328,8 @@ def rebuild_report(
 
 
 def _check_configuration(plan: RunPlan) -> None:
-    noted, own = run_manifest.read_manifest(plan.directory), run_manifest.config_of_run(plan)
+    noted = run_manifest.read_manifest(plan.directory)
+    own = run_manifest.config_of_run(plan)
     found = run_manifest.compare_configs(noted.get('config', own), own)
     # Thresholds judge metrics and change none.
     changed = '; '.join(str(item) for item in found if item.key != run_manifest.REQUIREMENTS)

@@ -30,7 +30,8 @@ class TimedRun:
 
 def read_timed_runs(runs: Sequence[Run]) -> list[TimedRun]:
     """Return the runs that have a timings.json; RunError on a malformed one."""
-    several, timed = len({run.scene for run in runs}) > 1, []
+    several = len({run.scene for run in runs}) > 1
+    timed = []
     for run in runs:
         measured = read_measurements(run.plan.directory / TIMINGS)
         if measured is not None:

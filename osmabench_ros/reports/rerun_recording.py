@@ -215,7 +215,8 @@ def _look_from_above(view: RerunScene) -> dict[str, Any]:
     if make is None or dense is None or not len(dense.points):
         return {}
     low, high = np.percentile(dense.points, (2, 98), axis=0)
-    middle, extent = (low + high) / 2, float(np.linalg.norm(high - low))
+    middle = (low + high) / 2
+    extent = float(np.linalg.norm(high - low))
     position = (middle + extent * np.array([-0.35, -0.55, 0.75])).tolist()
     eye = make(position=position, look_target=middle.tolist(), eye_up=[0, 0, 1])
     return {'eye_controls': eye}
@@ -268,7 +269,8 @@ def _draw_layers(graphs: str, clouds: str, layers: graph_errors.Layers) -> dict[
     entities: dict[str, Any] = {}
     for name, cloud in layers.clouds.items():
         entities |= _draw_cloud(f'{clouds}/{name}', cloud)
-    graph, errors = layers.graphs['graph'], layers.graphs.get('errors')
+    graph = layers.graphs['graph']
+    errors = layers.graphs.get('errors')
     objects = {node.id for node in graph.graph.of_kind(NodeKind.OBJECT)}
     entities |= _draw_boxes(f'{graphs}/objects', graph, objects)
     entities |= _draw_boxes(f'{graphs}/structure', graph, graph.colors.keys() - objects)
@@ -321,7 +323,8 @@ def _draw_boxes(
 
 def _draw_edges(path: str, coloured: graph_errors.ColouredGraph) -> dict[str, Any]:
     """Return lines between nodes by type of relation."""
-    places, lines = graph_errors.find_centers(coloured.graph), defaultdict(list)
+    places = graph_errors.find_centers(coloured.graph)
+    lines = defaultdict(list)
     for edge in coloured.graph.edges:
         if edge.source in places and edge.target in places:
             ends = places[edge.source], places[edge.target]

@@ -174,7 +174,8 @@ def build_score_table(runs: Sequence[Run], only: Container[Key] | None = None) -
     are several, `where` (the scene), `reference`, and `PLACE`. Conditions and mappers sort in
     the order of the runs.
     """
-    titles, rows = make_full_titles(runs), []
+    titles = make_full_titles(runs)
+    rows = []
     for run in runs:
         if not run.failed:
             identity = run.plan.identity
@@ -215,7 +216,8 @@ def compute_means(scores: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     the same. Units are the paths of the only scene, or the repetitions on the only path. A group
     of a single run keeps its interval.
     """
-    known, by = scores.dropna(subset=['value']), list(by)
+    known = scores.dropna(subset=['value'])
+    by = list(by)
     level = next((i for i, name in enumerate(PLACE) if scores[name].nunique() > 1), 0)
     units = known
     for depth in range(len(PLACE), level, -1):

@@ -116,7 +116,9 @@ class LifecycleClient:
     """Requests lifecycle transitions, each within `timeout_s`, including the node's start-up."""
 
     def __init__(self, node: Node, executor: Executor, timeout_s: float) -> None:
-        self._node, self._executor, self._timeout_s = node, executor, timeout_s
+        self._node = node
+        self._executor = executor
+        self._timeout_s = timeout_s
 
     def bring_up(self, names: list[str], check: Check) -> None:
         """Configure all nodes in order, then activate all; ParticipantError if one refuses."""

@@ -157,7 +157,8 @@ class TopicGraph:
 def topic_graph(node: Node, topic: str) -> TopicGraph:
     """Return the publishers and subscribers of a topic."""
     name = str(node.resolve_topic_name(topic))
-    own, by_node = node.get_fully_qualified_name(), attrgetter('node')
+    own = node.get_fully_qualified_name()
+    by_node = attrgetter('node')
     publishers = sorted(map(_endpoint, node.get_publishers_info_by_topic(name)), key=by_node)
     subscribers = sorted(map(_endpoint, node.get_subscriptions_info_by_topic(name)), key=by_node)
     return TopicGraph(

@@ -29,7 +29,8 @@ from osmabench_ros.sequences.pose_topics import (
     transform_tree_of,
 )
 
-RUN_INFO, LABEL_INFO = topics.TYPES[topics.RUN_INFO], topics.TYPES[topics.LABEL_INFO]
+RUN_INFO = topics.TYPES[topics.RUN_INFO]
+LABEL_INFO = topics.TYPES[topics.LABEL_INFO]
 VISION_LABELS = 'vision_msgs/msg/LabelInfo'
 CLOCK = topics.TYPES[topics.CLOCK]
 _KEPT = (RUN_INFO, LABEL_INFO, VISION_LABELS, topics.TF_TYPE, CLOCK)
@@ -153,7 +154,8 @@ _OF_TOPIC = (*_OF_MAP, 'longest_interval_s', 'gaps', 'latency_max_s')
 
 def timing_records(content: BagContent, map_topic: str) -> list[MetricRecord]:
     """Return the timing records of the map and of every topic, and the staleness of the map."""
-    timings, staleness = content.timings(), content.staleness(map_topic)
+    timings = content.timings()
+    staleness = content.staleness(map_topic)
     of_map = timings[map_topic]
 
     def record(metric: str, value: float | None, count: int, topic: str = '') -> MetricRecord:

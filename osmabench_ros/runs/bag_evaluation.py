@@ -123,12 +123,15 @@ def cloud_reference(file: Path, label_set: LabelSet | None, directory: Path) -> 
     if known is None:
         points, _ = get_points_and_colors(pointcloud.read_columns(file), file)
         finite = np.isfinite(points).all(axis=1)
-        dense, graph = DenseMap(np.asarray(points[finite], np.float32)), SceneGraph()
+        dense = DenseMap(np.asarray(points[finite], np.float32))
+        graph = SceneGraph()
     else:
         made = pointcloud.import_map(file, ImportOptions(label_set=known))
         assert made.dense is not None
         dense, graph = made.dense, made.graph
-    count, labels, instances = len(dense.points), dense.labels, dense.instances
+    count = len(dense.points)
+    labels = dense.labels
+    instances = dense.instances
     if not count:
         raise ConfigError(f'reference {file} has no points')
     surface = LabelledCloud(

@@ -234,7 +234,8 @@ class MatrixOnDisk:
         the accuracies by category; without, all are. Reading the others of ten thousand runs would
         take minutes.
         """
-        file, folder = self._file(run), self.root / run.run_id
+        file = self._file(run)
+        folder = self.root / run.run_id
         if file is None:
             return None
         if classes is None:

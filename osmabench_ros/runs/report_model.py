@@ -89,7 +89,8 @@ def check_alike(reports: Iterable[RunReport]) -> None:
             place = item.dataset, item.scene, item.seed, item.path_seed, item.simulator
             for name in sorted(report.hashes.keys() - _MAY_DIFFER):
                 other = seen.setdefault((*place, name), report)
-                before, after = other.hashes[name], report.hashes[name]
+                before = other.hashes[name]
+                after = report.hashes[name]
                 if before != after:
                     raise RunError(
                         f'{other.run_id} and {report.run_id} cannot be compared: they differ in '
@@ -192,7 +193,8 @@ def place_remarks(
     if not len(places) or not clouds:
         return ()
     corners = [(points.min(axis=0), points.max(axis=0)) for points in clouds]
-    scene, own = AxisAlignedBox.around(np.concatenate(corners)), AxisAlignedBox.around(places)
+    scene = AxisAlignedBox.around(np.concatenate(corners))
+    own = AxisAlignedBox.around(places)
     inside = float(scene.contains(places, MARGIN_M).mean())
     if own.size.max() < SMALLEST_SIZE * scene.size.max():
         inside = 0.0
@@ -226,7 +228,9 @@ def _remedy(places: NDArray[Any], scene: AxisAlignedBox) -> str:
     # The first of equally good ones is shown, so those with one change come first.
     tried = [(turn, 1.0) for turn in turns]
     tried += [(turn, scale) for turn in ('', *turns) for scale in SCALES]
-    least_m, most, best = LEAST_SIZE * float(scene.size.max()), 0.0, ('', 1.0)
+    least_m = LEAST_SIZE * float(scene.size.max())
+    most = 0.0
+    best = ('', 1.0)
     for turn, scale in tried:
         points = places @ turns.get(turn, np.eye(3)).T * scale
         inside = float(scene.contains(points, MARGIN_M).mean())

@@ -430,7 +430,8 @@ def finish_run(plan: RunPlan) -> None:
 
 def has_figures(directory: Path) -> bool:
     """Return whether the metrics of a run are noted, and its report was not written since."""
-    noted, report = directory / FIGURES, directory / 'report.json'
+    noted = directory / FIGURES
+    report = directory / 'report.json'
     return noted.is_file() and noted.stat().st_mtime_ns >= report.stat().st_mtime_ns
 
 

@@ -73,13 +73,16 @@ def _follow_goals(
     if len(points) < 2:
         raise SimulationError('a path needs a start and a goal: two points or more')
     ahead = np.asarray(points[1])[:2] - np.asarray(points[0])[:2]
-    place, heading = points[0], math.atan2(ahead[1], ahead[0])
-    states, segments = np.zeros((0, 4)), np.zeros(0, np.int64)
+    place = points[0]
+    heading = math.atan2(ahead[1], ahead[0])
+    states = np.zeros((0, 4))
+    segments = np.zeros(0, np.int64)
     for number, goal in enumerate(points[1:]):
         driven = navigation.follow(place, heading, goal)
         segments = np.append(segments, np.full(len(driven) - 1, number))
         states = np.concatenate([states[:-1], driven])
-        place, heading = driven[-1, :3], driven[-1, 3]
+        place = driven[-1, :3]
+        heading = driven[-1, 3]
     return _driven(states, segments)
 
 
@@ -110,7 +113,8 @@ def replay_path(
     places, headings = _poses(config, camera_height_m)
     if len(navigation.storeys_m) == 1:
         places[:, 2] = navigation.floor_height_m
-    low, high = scene.box.minimum[:2], scene.box.maximum[:2]
+    low = scene.box.minimum[:2]
+    high = scene.box.maximum[:2]
     outside = np.flatnonzero(((places[:, :2] < low) | (places[:, :2] > high)).any(axis=1))
     if len(outside):
         x, y, _ = places[outside[0]]

@@ -370,7 +370,8 @@ def move_mesh(mesh: Mesh, pose: Pose) -> Mesh:
 def center_meshes(meshes: list[Mesh]) -> tuple[tuple[Mesh, ...], Pose]:
     """Move the origin of world meshes to the middle of their bottom."""
     points = np.concatenate([mesh.vertices for mesh in meshes]).astype(float)
-    low, high = points.min(axis=0), points.max(axis=0)
+    low = points.min(axis=0)
+    high = points.max(axis=0)
     origin = np.array([*(low + high)[:2] / 2, low[2]])
     shifted = tuple(
         replace(mesh, vertices=(mesh.vertices - origin).astype(np.float32)) for mesh in meshes
@@ -412,7 +413,8 @@ def crease_mesh(mesh: Mesh) -> Mesh:
     owners = np.repeat(np.arange(len(mesh.faces)), 3)
     order = np.lexsort(edges.T)
     same = (edges[order[1:]] == edges[order[:-1]]).all(axis=1)
-    first, second = owners[order[:-1]][same], owners[order[1:]][same]
+    first = owners[order[:-1]][same]
+    second = owners[order[1:]][same]
     smooth = (units[first] * units[second]).sum(axis=1) > np.cos(CREASE_RAD)
     size = len(mesh.faces)
     pairs = coo_matrix((np.ones(smooth.sum()), (first[smooth], second[smooth])), (size, size))

@@ -144,7 +144,8 @@ def _shrink(item: SceneObject) -> SceneObject:
 def _passes(item: SceneObject, caster: RayCaster, where: AxisAlignedBox) -> bool:
     """Return whether an edge of an object near a box passes a face of another."""
     start, along = _collect_edges(item)
-    low, high = np.minimum(start, start + along), np.maximum(start, start + along)
+    low = np.minimum(start, start + along)
+    high = np.maximum(start, start + along)
     near = ((low <= where.maximum) & (high >= where.minimum)).all(axis=1)
     if not near.any():
         return False
@@ -223,7 +224,8 @@ class _Context:
             for part in (item, *find_carried_objects(before, item))
         }
         places = [*(item.box for item in left), *(scene.by_instance[k].box for k in touched)]
-        was, now = find_holders(before, places), find_holders(scene, places)
+        was = find_holders(before, places)
+        now = find_holders(scene, places)
         for key in sorted((resting | set(touched)) - set(gone)):
             needed = was.get(key, (0, 0))[0] if key in before.by_instance else 1
             if now.get(key, (0, 0))[0] < needed:

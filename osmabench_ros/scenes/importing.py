@@ -57,7 +57,8 @@ def load_mesh_scene(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scen
         if not parts:
             raise SceneError(f'{path} has no triangles; export the objects with their surfaces')
         corners = np.concatenate([mesh.vertices for found in by_name.values() for mesh in found])
-        low, high = corners.min(axis=0), corners.max(axis=0)
+        low = corners.min(axis=0)
+        high = corners.max(axis=0)
         x, y = (low + high)[:2] / 2
         z = max(high[2] - LAMP_BELOW_TOP_M, low[2])
         lamp = Light('lamp', position=(float(x), float(y), float(z)), intensity=LAMP_INTENSITY)

@@ -84,7 +84,8 @@ def _check_level_classes(scene: Scene) -> Iterator[str]:
 def _check_floor(scene: Scene, top_m: float) -> Iterator[str]:
     found = [_measure_triangles(item) for item in scene.objects]
     areas, up, heights = (np.concatenate([part[i] for part in found]) for i in range(3))
-    areas, heights = areas[up > LEVEL], heights[up > LEVEL]
+    areas = areas[up > LEVEL]
+    heights = heights[up > LEVEL]
     if areas.sum() <= 0:
         yield 'no surface of it faces upwards, so a robot has no floor; check which axis is up'
         return

@@ -99,7 +99,8 @@ class MeshFiles:
     __getitem__ = get
 
     def _find(self, name: str) -> Path | None:
-        folder, last = self._mesh.parent.resolve(), name.rpartition('/')[2]
+        folder = self._mesh.parent.resolve()
+        last = name.rpartition('/')[2]
         roots = [folder, folder.parent / 'materials', folder.parent / 'textures']
         for place in (name, last, f'../materials/textures/{last}', f'../textures/{last}'):
             path = folder / place
@@ -197,7 +198,8 @@ def _check_depth(header: Mapping[str, Any]) -> None:
 
 def _check_textures_of_materials(header: Mapping[str, Any]) -> None:
     """Refuse indices of textures and images that are not there; trimesh passes over them."""
-    textures, images = header.get('textures', ()), header.get('images', ())
+    textures = header.get('textures', ())
+    images = header.get('images', ())
     for number, texture in enumerate(textures):
         for item in (texture, *texture.get('extensions', {}).values()):
             if 'source' in item:
@@ -231,13 +233,15 @@ def _read_images(
         return base64.b64decode(uri.partition(',')[2], validate=True)
 
     for number, image in enumerate(header.get('images', ())):
-        uri, name = image.get('uri', ''), str(image.get('name') or number)
+        uri = image.get('uri', '')
+        name = str(image.get('name') or number)
         if uri:
             data = content(uri)
             name = name if uri.startswith('data:') else uri
         else:
             view = header['bufferViews'][image['bufferView']]
             source = header['buffers'][view['buffer']].get('uri')
-            start, length = view.get('byteOffset', 0), view['byteLength']
+            start = view.get('byteOffset', 0)
+            length = view['byteLength']
             data = (binary if source is None else content(source))[start : start + length]
         yield name, data, str(image.get('mimeType', ''))

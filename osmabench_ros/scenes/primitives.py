@@ -30,7 +30,8 @@ def cylinder(radius_m: float, length_m: float) -> Mesh:
 def capsule(radius_m: float, length_m: float) -> Mesh:
     """Return a cylinder along z with hemispherical ends; `length_m` is without the ends."""
     angle = np.linspace(0, np.pi / 2, SEGMENTS // 4 + 1)
-    rise, reach = radius_m * (1 - np.cos(angle)), radius_m * np.sin(angle)
+    rise = radius_m * (1 - np.cos(angle))
+    reach = radius_m * np.sin(angle)
     half = length_m / 2
     low = [(float(r), float(z - half - radius_m)) for r, z in zip(reach, rise, strict=True)]
     high = [(r, -z) for r, z in reversed(low)]

@@ -68,8 +68,10 @@ def load_replica_scene(folder: Path) -> Scene:
     objects = []
     for owner in np.unique(owners).tolist():
         chosen = owners == owner
-        part, painted = select_faces(whole, chosen), colors[faces[chosen]].mean(axis=1)
-        low, high = part.vertices.min(axis=0), part.vertices.max(axis=0)
+        part = select_faces(whole, chosen)
+        painted = colors[faces[chosen]].mean(axis=1)
+        low = part.vertices.min(axis=0)
+        high = part.vertices.max(axis=0)
         origin = np.array([*(low + high)[:2] / 2, low[2]], np.float64)
         local = replace(part, vertices=(part.vertices - origin).astype(np.float32))
         class_id = class_of.get(owner, semantic_labels.UNLABELLED)
@@ -82,7 +84,8 @@ def load_replica_scene(folder: Path) -> Scene:
             Pose(np.eye(3), origin),
         )
         objects.append(replace(item, attributes=measure_sizes(item)))
-    name, digest = folder.resolve().name, sha256_of(folder / SEMANTIC)
+    name = folder.resolve().name
+    digest = sha256_of(folder / SEMANTIC)
     return Scene('replica', name, labels, tuple(objects), source_sha256=digest)
 
 
@@ -118,7 +121,8 @@ def _read_semantic_mesh(
     if polygons is None or 'object_id' not in faces:
         keys = 'a list vertex_indices, all of one length, and an object_id'
         raise SceneError(f'{path}: faces must have {keys}, as in habitat/mesh_semantic.ply')
-    owners, corners = faces['object_id'].astype(np.int64), polygons.shape[1]
+    owners = faces['object_id'].astype(np.int64)
+    corners = polygons.shape[1]
     if not np.isfinite(points).all():
         raise SceneError(f'{path}: coordinates must be finite')
     if not 3 <= corners <= _MAX_CORNERS:

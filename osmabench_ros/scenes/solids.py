@@ -62,7 +62,8 @@ def lathe(profile: Sequence[tuple[float, float]], segments: int = 16) -> Solid:
     angle = np.linspace(0, 2 * np.pi, segments + 1)
     circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     shape = (len(ends), 2, segments + 1)
-    vertices, normals = np.empty((*shape, 3)), np.empty((*shape, 3))
+    vertices = np.empty((*shape, 3))
+    normals = np.empty((*shape, 3))
     for target, source in ((vertices, ends), (normals, _compute_profile_normals(ends, length))):
         target[..., :2] = source[:, :, None, :1] * circle
         target[..., 2] = source[:, :, 1:]
@@ -157,7 +158,8 @@ def ribbon(path: ArrayLike, height: float, thickness: float) -> Solid:
     tangent = np.gradient(line, axis=0)
     side = np.column_stack([tangent[:, 1], -tangent[:, 0]])
     side /= np.linalg.norm(side, axis=1, keepdims=True)
-    right, left = line + side * thickness / 2, line - side * thickness / 2
+    right = line + side * thickness / 2
+    left = line - side * thickness / 2
     outline = np.concatenate([right, left[::-1], right[:1]])
     n = len(line)
     low = np.concatenate([right, left])
@@ -172,9 +174,11 @@ def ribbon(path: ArrayLike, height: float, thickness: float) -> Solid:
 
 
 def _set_upright(outline: NDArray[np.float64], height: float) -> Solid:
-    first, second = outline[:-1], outline[1:]
+    first = outline[:-1]
+    second = outline[1:]
     keep = np.linalg.norm(second - first, axis=1) > 1e-9
-    first, second = first[keep], second[keep]
+    first = first[keep]
+    second = second[keep]
     delta = second - first
     length = np.linalg.norm(delta, axis=1)
     normal = np.column_stack([delta[:, 1], -delta[:, 0], np.zeros(len(delta))]) / length[:, None]

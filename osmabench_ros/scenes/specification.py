@@ -264,7 +264,8 @@ class _RoomView:
 
 def _is_between(box: AxisAlignedBox, first: AxisAlignedBox, second: AxisAlignedBox) -> bool:
     """Return whether the middle of a box is near the line between the middles of two others."""
-    start, end = first.center[:2], second.center[:2]
+    start = first.center[:2]
+    end = second.center[:2]
     along = end - start
     length_m = float(np.linalg.norm(along))
     if length_m == 0:

@@ -49,7 +49,8 @@ def sample_object(
     faces = np.searchsorted(shares, rng.random(count), side='right')
     faces = np.minimum(faces, len(corners) - 1)
     # The square root makes the density even (Osada et al., Shape distributions, 2002, eq. 1).
-    root, along = np.sqrt(rng.random((count, 1))), rng.random((count, 1))
+    root = np.sqrt(rng.random((count, 1)))
+    along = rng.random((count, 1))
     chosen = corners[faces]
     points = (1 - root) * chosen[:, 0] + root * (1 - along) * chosen[:, 1]
     points += root * along * chosen[:, 2]
@@ -156,7 +157,8 @@ def find_visible_points(
         if np.isfinite(max_footprint_m):
             footprint_m = _compute_footprint(cloud, candidates, directions, intrinsics)
             resolved = footprint_m <= max_footprint_m
-            candidates, directions = candidates[resolved], directions[resolved]
+            candidates = candidates[resolved]
+            directions = directions[resolved]
             distance = distance[resolved]
         reach = caster.distances(np.broadcast_to(origin, directions.shape), directions)
         seen[candidates] = reach * distance > distance - TOLERANCE_M
@@ -184,7 +186,8 @@ def _find_in_view(
 ) -> NDArray[np.int64]:
     """Return the indices of the points that project into the image."""
     camera = pose.inverse()
-    rotation, shift = camera.rotation.astype(np.float32), camera.translation.astype(np.float32)
+    rotation = camera.rotation.astype(np.float32)
+    shift = camera.translation.astype(np.float32)
     # Depth first: this test already drops half of the points.
     z = points @ rotation[2] + shift[2]
     index = np.flatnonzero((z > 0) & (z <= max_depth_m))
@@ -195,5 +198,6 @@ def _find_in_view(
     ):
         pixel = (points[index] @ rotation[row] + shift[row]) * np.float32(focal) / z + center
         inside = (pixel >= -0.5) & (pixel < size - 0.5)
-        index, z = index[inside], z[inside]
+        index = index[inside]
+        z = z[inside]
     return index

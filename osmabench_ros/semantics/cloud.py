@@ -66,14 +66,17 @@ def close_pairs(
     order = np.argsort(low[:, 0], kind='stable')
     starts = low[order, 0]
     ends = np.searchsorted(starts, high[order, 0] + reach_m, side='right')
-    first, second = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    first = [np.zeros(0, np.int64)]
+    second = [np.zeros(0, np.int64)]
     for position, end in enumerate(ends):
-        index, others = order[position], order[position + 1 : end]
+        index = order[position]
+        others = order[position + 1 : end]
         gap = np.maximum(low[others] - high[index], low[index] - high[others])
         near = others[(gap[:, 1:] <= reach_m).all(axis=1)]
         first.append(np.full(len(near), index))
         second.append(near)
-    a, b = np.concatenate(first), np.concatenate(second)
+    a = np.concatenate(first)
+    b = np.concatenate(second)
     a, b = np.minimum(a, b), np.maximum(a, b)
     rank = np.lexsort((b, a))
     return a[rank], b[rank]
@@ -105,7 +108,8 @@ class SurfacePoints:
 
     def measure_cover(self, box: AxisAlignedBox, z_low: float, z_high: float) -> float:
         """Return the share of a box's footprint that has points between two heights."""
-        low, high = box.minimum.copy(), box.maximum.copy()
+        low = box.minimum.copy()
+        high = box.maximum.copy()
         low[2], high[2] = z_low, z_high
         points = self.within(low, high)
         cells = np.clip((box.size[:2] / CELL_M).astype(int), 1, MAX_CELLS)
@@ -119,7 +123,8 @@ class SurfacePoints:
         The surface's height is the 80th percentile of its points, which is on the upper face
         of a thin sheet seen from both sides. Infinite without points.
         """
-        low, high = box.minimum.copy(), box.maximum.copy()
+        low = box.minimum.copy()
+        high = box.maximum.copy()
         low[2], high[2] = box.minimum[2] - gap_m, box.minimum[2] + gap_m
         points = self.within(low, high)
         if not len(points):
@@ -134,7 +139,8 @@ class SurfacePoints:
         The share of the full circle, so that a wall counts and the legs of a table do not. Only
         points of the surface inside `within` and between the two heights count.
         """
-        low, high = within.minimum - MARGIN_M, within.maximum + MARGIN_M
+        low = within.minimum - MARGIN_M
+        high = within.maximum + MARGIN_M
         low[2], high[2] = z_low, z_high
         offset = self.within(low, high)[:, :2] - box.center[:2]
         angle = np.arctan2(offset[:, 1], offset[:, 0])

@@ -170,7 +170,8 @@ class _Relations:
         self.a = np.concatenate([first, second])
         self.b = np.concatenate([second, first])
         movable = ~self.fixed[self.a]
-        self.a, self.b = self.a[movable], self.b[movable]
+        self.a = self.a[movable]
+        self.b = self.b[movable]
         shared = np.minimum(self.high[self.a], self.high[self.b]) - np.maximum(
             self.low[self.a], self.low[self.b]
         )
@@ -228,7 +229,8 @@ class _Relations:
         """Return the gap between i and the surface of j below it, and its share of i."""
         box, limit = self.boxes[i], LIMITS.support_gap_m
         if j in self.points:
-            z, surface = float(box.minimum[2]), self.points[j]
+            z = float(box.minimum[2])
+            surface = self.points[j]
             share = surface.measure_cover(box, z - limit, z + limit)
             through = surface.measure_cover(box, z + limit, max(float(box.maximum[2]), z + limit))
             if self.occluded:
@@ -271,7 +273,8 @@ class _Relations:
 
     def _is_enclosed(self, i: int, j: int) -> bool:
         box = self.boxes[i]
-        z, height = float(box.minimum[2]), float(box.size[2])
+        z = float(box.minimum[2])
+        height = float(box.size[2])
         inside = min(self.high[j, 2], box.maximum[2]) - z
         in_box = bool(inside >= 0.5 * height and self.high[j, 2] > z + LIMITS.support_gap_m)
         if j not in self.points:
@@ -318,7 +321,9 @@ class _Relations:
         return share >= LIMITS.cover_share
 
     def _find_attached(self, carriers: Carriers) -> dict[int, int]:
-        contact, a, b = LIMITS.contact_m, self.a, self.b
+        contact = LIMITS.contact_m
+        a = self.a
+        b = self.b
         size = np.prod(np.maximum(self.high - self.low, 0.01), axis=1)
         possible = (self.gap <= contact).all(axis=1) & (self.fixed[b] | (size[b] > size[a]))
         best: dict[int, tuple[bool, float, int]] = {}
@@ -335,7 +340,8 @@ class _Relations:
         contact = LIMITS.contact_m
         if j in self.points:
             return float(self.points[j].touching(self.boxes[i], contact))
-        low, high = np.maximum(self.low[i], self.low[j]), np.minimum(self.high[i], self.high[j])
+        low = np.maximum(self.low[i], self.low[j])
+        high = np.minimum(self.high[i], self.high[j])
         extent = np.sort(np.maximum(high - low + contact, 0.0))
         return float(extent[1] * extent[2])
 

@@ -140,7 +140,8 @@ def _differs(part: SceneNode, whole: SceneNode) -> bool:
         return False
     absolute, relative = EXTENT_TOLERANCE
     allowed = np.maximum(absolute, relative * whole.box.size)
-    low, high = part.box.minimum - whole.box.minimum, whole.box.maximum - part.box.maximum
+    low = part.box.minimum - whole.box.minimum
+    high = whole.box.maximum - part.box.maximum
     return bool((np.maximum(np.abs(low), np.abs(high)) > allowed).any())
 
 
@@ -247,9 +248,9 @@ def fuse_cloud(frames: Iterable[Frame]) -> LabelledCloud:
     Mode compat uses it. It comes from the images that the method saw and is as dense as they
     overlap; strict metrics use the cloud sampled on the meshes instead.
     """
-    points, labels, instances = (
-        [np.zeros((0, 3), np.float32)], [np.zeros(0, np.int32)], [np.zeros(0, np.int32)],
-    )  # fmt: skip
+    points = [np.zeros((0, 3), np.float32)]
+    labels = [np.zeros(0, np.int32)]
+    instances = [np.zeros(0, np.int32)]
     for frame in frames:
         if frame.index % FRAME_STRIDE:
             continue

@@ -47,11 +47,13 @@ def trajectory_of(messages: Iterable[Any], message_type: str, topic: str) -> Sta
     """
     if message_type == PATH_TYPE:
         last = deque(messages, maxlen=1)
-        messages, message_type = last[0].poses if last else [], next(iter(_POSES))
+        messages = last[0].poses if last else []
+        message_type = next(iter(_POSES))
     if message_type not in _POSES:
         known = ', '.join(TRAJECTORY_TYPES)
         raise ContractError(f'topic "{topic}": {message_type} holds no poses; expected {known}')
-    stamped, frames = [], set()
+    stamped = []
+    frames = set()
     for message in messages:
         place, turn = attrgetter(*_POSES[message_type])(message)
         stamped.append((stamp_ns_of(message.header.stamp), _pose(place, turn, topic)))

@@ -299,7 +299,8 @@ class FolderSequence(layout.RecordedSequence):
                     sizes += f'{expected[1]} x {expected[0]}'
                     path = self._path(kind, index)
                     raise SequenceError(f'{path} has {sizes}; register all images')
-            semantic, instance = images.get('semantic'), images.get('instance')
+            semantic = images.get('semantic')
+            instance = images.get('instance')
             pose, mount = self.poses[index], self.info.base_to_camera
             return Frame(
                 index,
@@ -317,7 +318,8 @@ class FolderSequence(layout.RecordedSequence):
         return self._directory / layout.image_path(self._form, kind, index)
 
     def _read_stamps(self, frame_rate_hz: float) -> list[int]:
-        path, count = self._directory / layout.STAMPS_FILE, len(self.poses)
+        path = self._directory / layout.STAMPS_FILE
+        count = len(self.poses)
         if not path.exists():
             return [FIRST_STAMP_NS + round(index * 1e9 / frame_rate_hz) for index in range(count)]
         remedy = 'a line is a stamp in nanoseconds'

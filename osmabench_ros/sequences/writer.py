@@ -33,7 +33,9 @@ class FolderWriter:
         self, directory: Path, form: layout.SequenceFormat, info: layout.SequenceInfo | None = None
     ) -> None:
         make_empty_folder(directory)
-        self._directory, self._form, self._info = directory, form, info or layout.SequenceInfo()
+        self._directory = directory
+        self._form = form
+        self._info = info or layout.SequenceInfo()
         self._camera: Intrinsics | None = None
         self._poses: list[Pose] = []
         self._stamps_ns: list[int] = []

@@ -104,7 +104,8 @@ class ConditionedCamera:
             if isinstance(effect, MotionBlur):
                 color = self._blur_image(simulator, effect, instant)
         for effect in self.condition.effects:
-            color, depth_m = effect.color(color, shot), effect.depth(depth_m, shot)
+            color = effect.color(color, shot)
+            depth_m = effect.depth(depth_m, shot)
         return replace(seen, color=color, depth_m=depth_m), lighting
 
     def restore(self) -> None:
@@ -213,7 +214,9 @@ class SimulatedFrames(ConditionedCamera):
             numbers = np.linspace(0, len(trajectory) - 1, PROBED_FRAMES).astype(int)
             poses = trajectory.camera_poses
             check_agreement(scene, simulator, [poses[number] for number in np.unique(numbers)])
-        self.dataset, self.scene, self.label_set = scene.dataset, scene.name, scene.label_set
+        self.dataset = scene.dataset
+        self.scene = scene.name
+        self.label_set = scene.label_set
         self.intrinsics, self.description = simulator.intrinsics, simulator.description
         self.base_to_camera = trajectory.mount.base_to_camera
         self.frame_rate_hz = trajectory.frame_rate_hz

@@ -186,7 +186,8 @@ class RobotPath:
     @property
     def _legs(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Metres driven and radians turned of each leg; one of them is 0."""
-        steps, rises = np.diff(self.states, axis=0), np.diff(self.floors_m)
+        steps = np.diff(self.states, axis=0)
+        rises = np.diff(self.floors_m)
         moves = np.column_stack([steps[:, :2], rises])
         return np.linalg.norm(moves, axis=1), np.abs(steps[:, 2])
 

@@ -196,7 +196,9 @@ def _improve_order(order: list[int], way: NDArray[np.float64]) -> list[int]:
                 turned = [*order[:i], *reversed(order[i : j + 1]), *order[j + 1 :]]
                 length = _measure_length(turned, way)
                 if length < best - 1e-9:
-                    order, best, found = turned, length, True
+                    order = turned
+                    best = length
+                    found = True
     return order
 
 

@@ -107,7 +107,8 @@ def draw_conditions(
 
 def _label_image(image: NDArray[np.uint8], labels: Sequence[_Label]) -> NDArray[np.uint8]:
     drawn = Image.fromarray(image)
-    font, drawing = ImageFont.load_default(size=13), ImageDraw.Draw(drawn)
+    font = ImageFont.load_default(size=13)
+    drawing = ImageDraw.Draw(drawn)
     for x, y, text in labels:
         drawing.text((x, y), text, fill='white', font=font, stroke_width=2, stroke_fill='black')
     return np.asarray(drawn)

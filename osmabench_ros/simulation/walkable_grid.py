@@ -64,8 +64,10 @@ def find_ground(caster: RayCaster, points_m: NDArray[np.float64]) -> NDArray[np.
 
     Where there is no ground within a step up or down, as over a gap, the path stays level.
     """
-    reach, z = CLIMB_M + STEP_M, float(points_m[0, 2])
-    down, heights = np.array([[0.0, 0.0, -1.0]], np.float32), []
+    reach = CLIMB_M + STEP_M
+    z = float(points_m[0, 2])
+    down = np.array([[0.0, 0.0, -1.0]], np.float32)
+    heights = []
     for x, y in points_m[:, :2]:
         origin = np.array([[x, y, z + reach]], np.float32)
         ground = z + reach - float(caster.distances(origin, down)[0])
@@ -286,7 +288,8 @@ class WalkableGrid:
 
     def find_shortest_path(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64]:
         """Return a short polyline (N, 3) from start to goal; raises SimulationError if blocked."""
-        start, goal = self._require('start', start_m), self._require('goal', goal_m)
+        start = self._require('start', start_m)
+        goal = self._require('goal', goal_m)
         points = self.positions(self._search(start, goal))
         points[0, :2], points[-1, :2] = np.asarray(start_m)[:2], np.asarray(goal_m)[:2]
         line = self._simplify(points)
@@ -356,7 +359,8 @@ class WalkableGrid:
         while moved:
             moved = False
             for corner in range(1, len(line) - 1):
-                before, after = line[corner - 1], line[corner + 1]
+                before = line[corner - 1]
+                after = line[corner + 1]
                 way = np.linalg.norm(line[corner] - (before, after), axis=1).sum()
                 ways = sum(np.linalg.norm(places - end, axis=1) for end in (before, after))
                 shorter = np.argsort(ways)[: (ways < way - self.cell_m / 10).sum()]
@@ -372,7 +376,8 @@ class WalkableGrid:
         steps = max(2, int(np.linalg.norm(way) / (self.cell_m / 2)) + 1)
         line = start[:2] + np.linspace(0.0, 1.0, steps)[:, None] * way
         columns, rows = ((line - self.origin_m) / self.cell_m).astype(int).T
-        free, heights = self.free[:, columns, rows], self.heights_m[:, columns, rows]
+        free = self.free[:, columns, rows]
+        heights = self.heights_m[:, columns, rows]
         for layer in range(self.floors):
             if start[2] == end[2] == heights[layer, 0] and free[layer].all():
                 return True
@@ -423,10 +428,8 @@ class _Surfaces:
 
     def is_covered(self, floor_m: float) -> bool:
         """Return whether most of a floor is under other surfaces, unlike a roof."""
-        covered, floor = (
-            self._occupy(self._z > floor_m + self._robot_height_m),
-            self.find_floor(floor_m),
-        )
+        covered = self._occupy(self._z > floor_m + self._robot_height_m)
+        floor = self.find_floor(floor_m)
         return bool(floor.any() and covered[floor].mean() > 0.5)
 
     def find_floor(self, floor_m: float) -> NDArray[np.bool_]:
@@ -499,7 +502,8 @@ def join_neighbours(
     around = np.zeros(heights_m.shape, int)
     parts = []
     for dx, dy in ((1, 0), (0, 1), (1, 1), (1, -1)):
-        columns, rows = heights_m.shape[1] - dx, heights_m.shape[2]
+        columns = heights_m.shape[1] - dx
+        rows = heights_m.shape[2]
         here = np.s_[:, :columns, max(0, -dy) : rows - max(0, dy)]
         there = np.s_[:, dx:, max(0, dy) : rows - max(0, -dy)]
         rise = heights_m[there][None] - heights_m[here][:, None]

@@ -231,7 +231,8 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
         if part.predicted is not None:
             there = distances.there[part.predicted]
             made_up = cloud.points[part.predicted][~(there <= gate)]
-            scores, both = score_geometry(there, back, THRESHOLDS_M), len(there) + len(back)
+            scores = score_geometry(there, back, THRESHOLDS_M)
+            both = len(there) + len(back)
             values['accuracy_m'] = scores.accuracy_m, len(there)
             values['chamfer_m'] = scores.chamfer_m, both
             values['hallucinated_volume_m3'] = measure_volume(made_up, gate), len(made_up)

@@ -134,7 +134,8 @@ class OsmaSegmentationSuite(FigureSuite[SegmentationOptions]):
         for metric, value in zip(FIGURES, values, strict=True):
             yield self._record(metric, value, n, mode=mode)
         for i, class_id in enumerate(scores.labels):
-            name, support = label_set.name_of(int(class_id)), int(scores.support[i])
+            name = label_set.name_of(int(class_id))
+            support = int(scores.support[i])
             for metric, figures in (('iou', scores.iou), ('class_accuracy', scores.accuracy)):
                 yield self._record(metric, figures[i], support, name, mode)
 

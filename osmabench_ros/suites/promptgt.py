@@ -205,7 +205,8 @@ def put_side_by_side(rows: Scores) -> Scores:
 
 def place_of(path: Path) -> tuple[str, str, str]:
     """Return the properties that the folders of a file of answers give, 'unknown' without."""
-    parts, text = [part.lower() for part in path.parts], str(path).lower()
+    parts = [part.lower() for part in path.parts]
+    text = str(path).lower()
     folders = {'bbq': 'BBQ', 'cg': 'CG', 'conceptgraphs': 'CG'}
     exact = [folders[name] for name in ('bbq', 'cg', 'conceptgraphs') if name in parts]
     short = text.replace('conceptgraph', 'cg')
@@ -278,7 +279,9 @@ class PromptGtSuite(ExactQuestionsSuite):
 
     def score(self, given: AskedQuestions) -> list[MetricRecord]:
         """Return accuracies, also on facts that hold in the scene and by blocks, and fidelity."""
-        truth, questions, verdicts = given.context.ground_truth, given.questions, given.verdicts
+        truth = given.context.ground_truth
+        questions = given.questions
+        verdicts = given.verdicts
         whole = ground_truth_map(truth.graph, list(truth.graph.by_id), truth.label_set)
         known = answer_all(whole, questions, RuleAnswerer())
         held = judge_all(questions, known, DeterministicJudge())

@@ -82,11 +82,13 @@ def overlaps_mask_by_mask(context: SuiteContext, max_distance_m: float) -> Overl
     near = near[np.argsort(surface.points[near, 0], kind='stable')]
     points = surface.points[near]
     x, y, z = np.ascontiguousarray(points.T)
-    ids, covered = [], []
+    ids = []
+    covered = []
     for node_id, rows in _list_masks(dense, predicted.rows):
         own = dense.points[rows]
         # Most of the surface is far from a mask, which its box shows at once.
-        low, high = own.min(axis=0) - max_distance_m, own.max(axis=0) + max_distance_m
+        low = own.min(axis=0) - max_distance_m
+        high = own.max(axis=0) + max_distance_m
         slab = slice(x.searchsorted(low[0]), x.searchsorted(high[0], 'right'))
         of_y = (y[slab] >= low[1]) & (y[slab] <= high[1])
         inside = slab.start + np.flatnonzero(of_y & (z[slab] >= low[2]) & (z[slab] <= high[2]))
@@ -325,7 +327,8 @@ def match_graph(
     iou = _measure_iou(nodes, true, overlaps, boxes=match != 'masks')
     if iou is None:
         return None
-    ids, true_ids = [node.id for node in nodes], np.array([node.id for node in true], np.int64)
+    ids = [node.id for node in nodes]
+    true_ids = np.array([node.id for node in true], np.int64)
     seen = np.isin(true_ids, truth.seen_instances)
     found = match_nodes(ids, true_ids[seen].tolist(), iou[:, seen], min_iou=min_iou)
     things = {node.id for node in select_seen_objects(truth)}

@@ -55,7 +55,8 @@ def check_judge(
     verdicts = judge.judge(pairs, counted(progress, 'judged', len(pairs), 'answers'))
     groups: dict[str, list[tuple[bool, bool]]] = {name: [] for name in _GROUPS}
     by_category: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
-    rejected, doubtful = [], []
+    rejected = []
+    doubtful = []
     alike = _verdicts_alike(known)
     for item, verdict in zip(known, verdicts, strict=True):
         pair = (verdict.correct, bool(item.similar))
@@ -123,7 +124,8 @@ def _too_strict(right: str, said: str) -> str:
     """Return why an answer should not have been rejected, '' if nothing shows it."""
     if reading.is_refusal(said) and reading.is_refusal(right):
         return 'declining is rejected where it is right'
-    wanted, given = reading.noun_phrases(right), reading.noun_phrases(said)
+    wanted = reading.noun_phrases(right)
+    given = reading.noun_phrases(said)
     less = [thing for thing in wanted if len(given) == 1 and _is_less_of(given[0], thing)]
     if any(thing.noun == given[0].noun for thing in less):
         return 'the thing is rejected for what is left out of it'
@@ -138,7 +140,8 @@ def _too_lenient(right: str, said: str, question: str) -> str:
         return 'declining is accepted for an answer, or the other way'
     if reading.is_denial(said) and not reading.is_denial(right):
         return 'that there is none is accepted'
-    wanted, given = reading.noun_phrases(right), reading.noun_phrases(said)
+    wanted = reading.noun_phrases(right)
+    given = reading.noun_phrases(said)
     asked_for = ASKS_ATTRIBUTE.search(question)
     kind = asked_for.lastgroup if asked_for else None
     if kind and any(getattr(item, kind) for item in wanted) > any(

@@ -44,7 +44,8 @@ class QuestionedMap:
         cls, semantic_map: SemanticMap, truth: GroundTruth, embedder: Embedder | None
     ) -> QuestionedMap:
         """Return the map of a scene; answering and judging share the embedder."""
-        rules, equality = RuleAnswerer(embedder), DeterministicJudge(embedder)
+        rules = RuleAnswerer(embedder)
+        equality = DeterministicJudge(embedder)
         references = reference_maps(truth)
         perfect = references['ceiling_ground_truth']
         floors = {
@@ -95,7 +96,8 @@ def reference_answers(
 ) -> Iterator[tuple[str, SemanticMap, list[Answer]]]:
     """Yield the name of the metric of each map for comparison, the map, and its answers."""
     for number, (metric, known) in enumerate(references.items()):
-        first, last = number / len(references), (number + 1) / len(references)
+        first = number / len(references)
+        last = (number + 1) / len(references)
         part = share(progress, first, last, 'maps for comparison: ')
         yield metric, known, answer_all(known, questions, rules, part)
 

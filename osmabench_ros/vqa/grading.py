@@ -150,7 +150,8 @@ def numbers_of(value: AnswerValue) -> list[float]:
 
 
 def _coordinates(question: Question, value: AnswerValue) -> Grade:
-    right, said = numbers_of(question.answer), numbers_of(value)
+    right = numbers_of(question.answer)
+    said = numbers_of(value)
     if len(said) != 3:
         return Grade(False, f'{len(said)} numbers instead of x, y and z')
     off = math.dist(right, said)
@@ -178,8 +179,10 @@ def _same_items(question: Question, value: AnswerValue) -> Grade:
     ids = any(isinstance(item, int) for item in question.answer)
     right, said = (_items(items, ids=ids) for items in (question.answer, value))
     if question.answer_type is AnswerType.SET:
-        right, said = list(dict.fromkeys(right)), list(dict.fromkeys(said))
-        shared, same = len(set(right) & set(said)), set(right) == set(said)
+        right = list(dict.fromkeys(right))
+        said = list(dict.fromkeys(said))
+        shared = len(set(right) & set(said))
+        same = set(right) == set(said)
     else:
         shared, same = _longest_common(right, said), right == said
     total = len(right) + len(said)
@@ -198,7 +201,8 @@ def _longest_common(first: Sequence[AnswerItem], second: Sequence[AnswerItem]) -
 
 
 def _box(question: Question, value: AnswerValue) -> Grade:
-    right, said = numbers_of(question.answer), numbers_of(value)
+    right = numbers_of(question.answer)
+    said = numbers_of(value)
     if len(said) != 6:
         return Grade(False, f'{len(said)} numbers instead of two corners', 0.0)
     try:

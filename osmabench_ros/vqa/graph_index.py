@@ -180,7 +180,8 @@ class GraphIndex:
         for floor in self.by_label.get('floor', ()) if node.box is not None else ():
             centre = node.known_box.center
             if floor.box is not None and floor.box.maximum[2] <= centre[2]:
-                low, high = floor.box.minimum[:2], floor.box.maximum[:2]
+                low = floor.box.minimum[:2]
+                high = floor.box.maximum[:2]
                 if (low <= centre[:2]).all() and (centre[:2] <= high).all():
                     under.append(float(floor.box.maximum[2]))
         return max(under, default=float(lows[:, 2].min()) if len(lows) else 0.0)

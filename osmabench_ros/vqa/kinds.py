@@ -198,7 +198,8 @@ def _round(g: GraphReader, query: Query) -> GraphAnswer:
 
 
 def _answer_symmetry(g: GraphReader, query: Query) -> GraphAnswer:
-    nodes, about = g.several(query.phrases[0]), g.boxed(query.phrases[1])
+    nodes = g.several(query.phrases[0])
+    about = g.boxed(query.phrases[1])
     if len(nodes) > 2:
         raise SilentError(f'the map has more than two of "{query.phrases[0]}"')
     return answer_from(graph_index.mirror_error_m(nodes, about) <= MIRRORED_M, *nodes, about)

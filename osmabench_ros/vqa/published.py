@@ -134,7 +134,8 @@ class Published(Generic[RowT]):
             parts.setdefault(key, table[rest][:0])
         ranks = [self._rank(name, [key[i] for key in parts]) for i, name in enumerate(names)]
         for key in sorted(parts, key=lambda key: [r[k] for r, k in zip(ranks, key, strict=True)]):
-            group, part = dict(zip(names, key, strict=True)), parts[key]
+            group = dict(zip(names, key, strict=True))
+            part = parts[key]
             named = {} if mode is Mode.NONE else {'mode': mode.value}
             yield {**named, **group, self.unit: len(part), **self.sum_up(group, part)}
 

@@ -127,7 +127,8 @@ def _read_run(path: Path) -> list[SavedAnswer]:
     verdicts = {i.question_id: i for i in read_records(file, Verdict)} if file.exists() else {}
     found = []
     for answer in read_records(path, Answer):
-        question, verdict = questions.get(answer.question_id), verdicts.get(answer.question_id)
+        question = questions.get(answer.question_id)
+        verdict = verdicts.get(answer.question_id)
         if question is None:
             raise QuestionError(f'{path}: {QUESTIONS} next to it has no "{answer.question_id}"')
         similar = verdict.correct if verdict and verdict.judged else None

@@ -158,7 +158,8 @@ def write_prompts(
 
     Raises LanguageModelError if no attempt gave a prompt that passes, or the server failed.
     """
-    regime, prompt = regimes()[name], load_prompt('write_scene_prompts')
+    regime = regimes()[name]
+    prompt = load_prompt('write_scene_prompts')
     rng = np.random.default_rng(seed)
     pool: dict[str, str] = {}
     rejected: list[tuple[str, tuple[str, ...]]] = []
@@ -258,7 +259,8 @@ def promptgt_by_model(client: ModelClient, text: str, scene: str) -> list[Questi
     for item in client.ask(request, partial(parse, WrittenQuestions)).questions:
         if item.category not in {category.value for category in PromptCategory}:
             continue
-        asked, answer = item.question.strip(), _clean_reply(item.answer, item.category)
+        asked = item.question.strip()
+        answer = _clean_reply(item.answer, item.category)
         question = make_question(
             SUITE, scene, asked, answer_type_of(answer), answer, category=item.category,
             provenance={'model': client.name, 'prompts': prompt.identity},

@@ -293,7 +293,8 @@ def judge(
 ) -> list[Verdict]:
     """Judge a run's answers by rule or language model; write verdicts.jsonl and judging.json."""
     judging = asked.equality if client is None else LanguageModelJudge(client)
-    questions, answers = run.questions(), run.answers()
+    questions = run.questions()
+    answers = run.answers()
     claim_folder(run.folder)
     with _accounts(run, 'judge', client):
         verdicts = question_files.saved(
@@ -334,7 +335,8 @@ def report(
     if compat:
         lost = {verdict.question_id for verdict in verdicts if not verdict.judged}
         questions = [question for question in questions if question.id not in lost]
-    suite, mode = questions[0].suite if questions else '', 'compat' if compat else ''
+    suite = questions[0].suite if questions else ''
+    mode = 'compat' if compat else ''
     found = evaluation.scored(
         asked,
         questions,

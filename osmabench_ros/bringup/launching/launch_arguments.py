@@ -108,7 +108,8 @@ def make_arguments(
     **defaults: object,
 ) -> tuple[Argument, ...]:
     """Return the arguments for settings of a model, given by names separated by blanks."""
-    known, made = {item.name: item for item in settings_of(model)}, model()
+    known = {item.name: item for item in settings_of(model)}
+    made = model()
     found = []
     for name in names.split():
         item = known[name]

@@ -107,7 +107,9 @@ def _watch_process(process: Action, name: str) -> RegisterEventHandler:
 
 def launch_run(plan: RunPlan, namespace: str = '') -> list[LaunchDescriptionEntity]:
     """Return the actions of a prepared run, which ends with the verdict of the evaluator."""
-    resources, stack, work = ExitStack(), [], None
+    resources = ExitStack()
+    stack = []
+    work = None
     if plan.mapper.stack:
         work = resources.enter_context(
             mapping_nodes.stack_folder(plan.directory / mapping_nodes.STACK_FOLDER)

@@ -86,7 +86,8 @@ class Cluster:
 @lru_cache(maxsize=1)
 def describe_software() -> str:
     """Return the version of this package, and a digest of its sources."""
-    package, digest = Path(__file__).parents[2], hashlib.sha256()
+    package = Path(__file__).parents[2]
+    digest = hashlib.sha256()
     for file in sorted(package.rglob('*.py')):
         digest.update(file.relative_to(package).as_posix().encode())
         add_file(digest, file)
@@ -151,7 +152,9 @@ class RayBackEnd:
     def __init__(
         self, ray: Any, cluster: Cluster, plans: Sequence[RunPlan], preparation: Preparation
     ) -> None:
-        self._ray, self.tries, self._preparation = ray, cluster.tries, preparation
+        self._ray = ray
+        self.tries = cluster.tries
+        self._preparation = preparation
         self._upload = cluster.upload.rstrip('/')
         nodes = [item['Resources'] for item in ray.nodes() if item['Alive']]
         self._nodes: list[Mapping[str, float]] = [item for item in nodes if item.get('CPU')]

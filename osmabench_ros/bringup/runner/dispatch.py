@@ -119,7 +119,9 @@ class Dispatcher:
     """The tasks that wait, the news of those under way, and the reports of finished runs."""
 
     def __init__(self, plans: Sequence[RunPlan], back_end: BackEnd, progress: Progress) -> None:
-        self._back_end, self._progress, self._count = back_end, progress, len(plans)
+        self._back_end = back_end
+        self._progress = progress
+        self._count = len(plans)
         self._waiting = line_up(plans, back_end.slots)
         self._unprepared = {task.plan.shared_directory for task in self._waiting if task.prepares}
         self._news: dict[Task, News] = {}

@@ -232,7 +232,8 @@ def _try_speeds(
     tries = len(sweep.speeds) or tries_of(sweep.grid)
 
     def follow(speed: float) -> bool:
-        plan, tried = plans_at(speed)[number], min(len(points), tries - 1)
+        plan = plans_at(speed)[number]
+        tried = min(len(points), tries - 1)
         timings = plan.directory / TIMINGS
         if plan.directory.exists() and not timings.exists():
             # It was cut off before it was timed, and a run without timings is useless here.

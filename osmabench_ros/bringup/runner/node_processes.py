@@ -170,7 +170,8 @@ class HostProcess(ServingProcess):
 @contextmanager
 def _adopt_orphans() -> Iterator[None]:
     """Be the parent of orphans among the descendants that are left during the block."""
-    prctl, before = ctypes.CDLL(None).prctl, ctypes.c_int()
+    prctl = ctypes.CDLL(None).prctl
+    before = ctypes.c_int()
     prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(before))
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:

@@ -63,7 +63,8 @@ class RunObserver:
         self.complaints: dict[str, str] = {}
         self._ended_s: float | None = None
         self._map_s: float | None = None
-        subscribe, latched = partial(create_checked_subscription, self._node), latched_profile()
+        subscribe = partial(create_checked_subscription, self._node)
+        latched = latched_profile()
         subscribe(DiagnosticArray, topics.DIAGNOSTICS, self.on_diagnostics, diagnostics_profile())
         subscribe(RunState, topics.RUN_STATE, self.on_state, latched)
         subscribe(SemanticMap, topics.SEMANTIC_MAP, self.on_map, latched, max_bytes=MAX_MAP_BYTES)

@@ -142,7 +142,8 @@ class _LiveRun:
         deadline = time.monotonic() + LAST_WORDS_S
         while not self.observer.complaints.get(name) and time.monotonic() < deadline:
             self.observer.executor.spin_once(timeout_sec=0.1)
-        reported, logged = self.observer.complaints.get(name, ''), self.processes[name].reason()
+        reported = self.observer.complaints.get(name, '')
+        logged = self.processes[name].reason()
         return logged if reported in logged else f'{reported}; {logged}'
 
     def _follow(self) -> None:

@@ -46,7 +46,9 @@ class Workers:
     tries = 1
 
     def __init__(self, jobs: int, capacity: Capacity, folder: Path) -> None:
-        self.slots, self._capacity, self._folder = jobs, capacity, folder
+        self.slots = jobs
+        self._capacity = capacity
+        self._folder = folder
         self._whole = Demand(capacity.cpus, capacity.memory_bytes)
         self._share = Demand(capacity.cpus / jobs, capacity.memory_bytes / jobs)
         self._started: list[Worker] = []

@@ -93,9 +93,13 @@ def check_classes(image: Image, label_set: LabelSet | None) -> list[Finding]:
 
 def check_intrinsics(topic: str, info: CameraInfo) -> list[Finding]:
     """Check K, D, R and P of one message."""
-    k, r = np.array(info.k, float).reshape(3, 3), np.array(info.r, float).reshape(3, 3)
+    k = np.array(info.k, float).reshape(3, 3)
+    r = np.array(info.r, float).reshape(3, 3)
     p = np.array(info.p, float).reshape(3, 4)
-    fx, fy, cx, cy = k[0, 0], k[1, 1], k[0, 2], k[1, 2]
+    fx = k[0, 0]
+    fy = k[1, 1]
+    cx = k[0, 2]
+    cy = k[1, 2]
     has_focal = bool(np.isfinite(k).all()) and min(fx, fy) > 0
     complete = has_focal and info.width and info.height
     centered = 0 < cx < info.width and 0 < cy < info.height
@@ -265,7 +269,8 @@ def check_cloud(topic: str, message: PointCloud2) -> list[Finding]:
     """Check a map as a point cloud: its frame, its size, its coordinates."""
     records, error = attempt(lambda: read_records(message))
     names = records.dtype.names or () if records is not None else ()
-    has_points, points = {'x', 'y', 'z'} <= set(names), np.empty((0, 3))
+    has_points = {'x', 'y', 'z'} <= set(names)
+    points = np.empty((0, 3))
     if records is not None and has_points:
         points = np.stack([records[axis] for axis in 'xyz'], 1)
     invalid = float((~np.isfinite(points).all(1)).mean()) if len(points) else 0.0
@@ -283,7 +288,8 @@ def check_cloud(topic: str, message: PointCloud2) -> list[Finding]:
 
 def examine_map(name: str, type_name: str, seen: StackObservation) -> list[Finding]:
     """Examine a map topic outside the contract, given with its type."""
-    publishers, record = seen.graphs[name].publishers, seen.records.get(name)
+    publishers = seen.graphs[name].publishers
+    record = seen.records.get(name)
     wrong = [f'{i.node} publishes {i.type_name}' for i in publishers if i.type_name != type_name]
     errors = record.errors if record else []
     message: Any = record.messages[-1] if record and record.messages else None
@@ -376,11 +382,13 @@ def check_clock(record: TopicRecord | None, color: TopicRecord | None) -> list[F
 
 def check_synchrony(color: TopicRecord, other: TopicRecord) -> list[Finding]:
     """Check that a topic of a frame has the stamps of the colour images: all are identical."""
-    ours, theirs = set(color.stamps_ns), set(other.stamps_ns)
+    ours = set(color.stamps_ns)
+    theirs = set(other.stamps_ns)
     if len(ours) < 3 or len(theirs) < 3:
         return []
     # One may have come later, and the first and the last frame may have been cut.
-    first, last = max(min(ours), min(theirs)), min(max(ours), max(theirs))
+    first = max(min(ours), min(theirs))
+    last = min(max(ours), max(theirs))
     shared = sorted(stamp for stamp in ours if first <= stamp <= last)
     inner = shared[1:-1] or shared
     points = np.array(sorted(theirs), np.int64)

@@ -60,7 +60,8 @@ def check_names_of_topics(remappings: Mapping[str, str], source: str) -> None:
 def examine_content(seen: StackObservation, config: MatrixConfig | None) -> list[Finding]:
     """Check images, intrinsics, labels, run information and maps."""
     findings: list[Finding] = []
-    info, color = seen.newest(topics.COLOR_INFO, CameraInfo), seen.newest(topics.COLOR, Image)
+    info = seen.newest(topics.COLOR_INFO, CameraInfo)
+    color = seen.newest(topics.COLOR, Image)
     for name in (topics.COLOR_INFO, topics.DEPTH_INFO):
         if (found := seen.newest(name, CameraInfo)) is not None:
             findings += checks.check_intrinsics(name, found)
@@ -215,7 +216,8 @@ def judge(
 
 def _silence(topic: ContractTopic, seen: StackObservation) -> list[Finding]:
     """Report a topic that has a publisher but no readable message."""
-    record, publishers = seen.records.get(topic.name), seen.graphs[topic.name].publishers
+    record = seen.records.get(topic.name)
+    publishers = seen.graphs[topic.name].publishers
     if record is None or not (record.errors or publishers):
         return []
     state = seen.newest(topics.RUN_STATE, RunState)
@@ -233,7 +235,8 @@ def _silence(topic: ContractTopic, seen: StackObservation) -> list[Finding]:
 
 
 def _timing(seen: StackObservation) -> list[Finding]:
-    clock, color = seen.records.get(topics.CLOCK), seen.records.get(topics.COLOR)
+    clock = seen.records.get(topics.CLOCK)
+    color = seen.records.get(topics.COLOR)
     declared_hz = checks.declared_rate_hz(seen.newest(topics.RUN_INFO, RunInfo))
     simulated = bool(seen.graphs[topics.CLOCK].publishers)
     findings: list[Finding] = []

@@ -180,7 +180,8 @@ def observe(
     ) as (node, executor):
         listeners = _Listeners(node, names.extra_topics)
         start = now = next_look = time.monotonic()
-        end, latest = start + DISCOVERY_S + seconds, start + DISCOVERY_S + LONGEST * seconds
+        end = start + DISCOVERY_S + seconds
+        latest = start + DISCOVERY_S + LONGEST * seconds
         while now < end:
             if now >= next_look:
                 next_look = now + LOOK_S

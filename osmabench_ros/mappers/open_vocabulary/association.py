@@ -56,7 +56,8 @@ class MappedObject:
         self.votes: dict[str, float] = {}
         self._fusion = VoxelFusion(VOXEL_M)
         self._cells: FusedCells | None = None
-        self.low, self.high = np.full(3, np.inf), np.full(3, -np.inf)
+        self.low = np.full(3, np.inf)
+        self.high = np.full(3, -np.inf)
 
     @property
     def cells(self) -> FusedCells:
@@ -170,7 +171,8 @@ class ObjectMap:
         """Return the objects with those that lie on each other, and are alike, as one."""
         objects: list[MappedObject | None] = list(self.clouds)
         for smaller, larger in self._pairs_to_merge():
-            part, whole = objects[smaller], objects[larger]
+            part = objects[smaller]
+            whole = objects[larger]
             # Objects that were merged meanwhile are compared again next time.
             if part is not None and whole is not None:
                 objects[larger], objects[smaller] = whole.joined(part), None

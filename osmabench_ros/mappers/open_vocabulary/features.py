@@ -183,7 +183,8 @@ def mask_features(
 
     It is the weighted sum of the features of its crop, its crop on grey, and the whole image.
     """
-    crops, cut = [], []
+    crops = []
+    cut = []
     for mask in masks:
         window = _window(mask)
         crops.append(Image.fromarray(color[window]))

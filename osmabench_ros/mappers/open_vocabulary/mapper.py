@@ -306,7 +306,8 @@ class LabelledPoints:
         cells = self._fusion.cells()
         nameless = cells.segments == len(self._label_set.classes)
         winners = cells.winner_rows(abstaining=nameless)
-        shares, kept = cells.vote_shares()[winners], cells.select(winners)
+        shares = cells.vote_shares()[winners]
+        kept = cells.select(winners)
         return SemanticMap(
             header,
             dense=DenseMap(

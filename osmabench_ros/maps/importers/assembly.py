@@ -116,7 +116,8 @@ class MapBuilder:
         box, oriented = None, None
         if item.corners is not None and np.isfinite(item.corners).all():
             corners = self.into_map.transform(item.corners)
-            box, oriented = AxisAlignedBox.around(corners), _make_oriented_box(corners)
+            box = AxisAlignedBox.around(corners)
+            oriented = _make_oriented_box(corners)
         elif item.center_and_size is not None:
             center, size = (np.asarray(value, np.float64) for value in item.center_and_size)
             pose = Pose(self.into_map.pose.rotation, self.into_map.transform(center))
@@ -225,7 +226,8 @@ def assemble(
     builder = MapBuilder(method, options)
     ids = _number_objects(method, objects)
     rows = _add_features(builder, objects)
-    nodes, clouds = [], []
+    nodes = []
+    clouds = []
     for item in objects:
         points, colors = np.zeros((0, 3), np.float32), None
         if item.points is not None and len(item.points):

@@ -58,7 +58,9 @@ def _import_main(
 ) -> SemanticMap:
     objects = _read_objects(data, 'objects', pickle)
     graph = source.find_any_file(folder, ('sg_cache/scene_graph.json',), 'scene graph')
-    relations, edges, notes = None, list[SourceEdge](), _keep_rest(data)
+    relations = None
+    edges = list[SourceEdge]()
+    notes = _keep_rest(data)
     if graph is not None:
         described = _read_graph(graph)
         _describe(objects, described, graph)
@@ -167,7 +169,8 @@ def _import_graph(path: Path, options: ImportOptions) -> SemanticMap:
     """Read nodes without points: boxes rounded to 0.1 m that have lost their rotation."""
     described = _read_graph(path)
     relations, edges, notes = _read_relations(path, list(described))
-    objects, digest = list(described.values()), source.hash_files(path, relations)
+    objects = list(described.values())
+    digest = source.hash_files(path, relations)
     return assemble(METHOD, options, objects, edges, source_sha256=digest, extras=notes)
 
 
@@ -203,7 +206,8 @@ def _import_ali_dev(data: Mapping[str, Any], pickle: Path, options: ImportOption
 
 def _read_edge(item: Any) -> SourceEdge:
     """Return an edge of edge_json_*.json, with the ids of obj_json_*.json."""
-    relation, seen = str(item['relationship']), item.get('num_detections')
+    relation = str(item['relationship'])
+    seen = item.get('num_detections')
     text = str(item.get('edge_description') or relation)
     return SourceEdge(
         str(item['object_1_id']),

@@ -50,14 +50,17 @@ def _import_graph(folder: Path, options: ImportOptions) -> SemanticMap:
     contents: dict[str, Any] = {}
     for layer, kind in _LAYERS.items():
         for file in sorted((folder / layer).glob('*.json')):
-            data, cloud = source.read_json(file), file.with_suffix('.ply')
+            data = source.read_json(file)
+            cloud = file.with_suffix('.ply')
             if not isinstance(data, Mapping):
                 raise MapError(f'{file} holds no object')
             made = _read_node(data, file, kind)
             if cloud.is_file():
                 points, colors = source.read_points(cloud)
                 if kind is NodeKind.OBJECT:  # rooms and floors get bounds only
-                    made.points, made.colors, made.center_and_size = points, colors, None
+                    made.points = points
+                    made.colors = colors
+                    made.center_and_size = None
                 elif len(points):
                     made.center_and_size = _find_bounds(points)
             used += [file, cloud] if cloud.is_file() else [file]
@@ -98,7 +101,8 @@ def _read_node(data: Mapping[str, Any], file: Path, kind: NodeKind) -> assembly.
 
 
 def _find_bounds(points: NDArray[np.float64]) -> tuple[Sequence[float], Sequence[float]]:
-    low, high = points.min(axis=0), points.max(axis=0)
+    low = points.min(axis=0)
+    high = points.max(axis=0)
     return ((low + high) / 2).tolist(), (high - low).tolist()
 
 

@@ -42,9 +42,11 @@ def import_openlex3d(path: Path, options: ImportOptions) -> SemanticMap:
     """
     cloud = find_file(path, ('point_cloud.pcd', 'point_cloud.ply', 'input.ply', '*.pcd', '*.ply'),
                      'point cloud')  # fmt: skip
-    index_file, embedding_file = path / 'index.npy', path / 'embeddings.npy'
+    index_file = path / 'index.npy'
+    embedding_file = path / 'embeddings.npy'
     points, colors = get_points_and_colors(read_columns(cloud), cloud)
-    index, embeddings = read_npy(index_file, MapError), read_npy(embedding_file, MapError)
+    index = read_npy(index_file, MapError)
+    embeddings = read_npy(embedding_file, MapError)
     if index.shape != (len(points),) or index.dtype.kind not in 'iuf':
         raise MapError(f'{index_file} is {index.dtype} {index.shape} for {len(points)} points')
     if embeddings.ndim != 2 or embeddings.dtype.kind != 'f':

@@ -112,7 +112,8 @@ def _read_dualmap_object(
     file: Path, state: Mapping[str, Any], names: Mapping[int, str]
 ) -> SourceObject:
     points, colors = source.read_colored_points(state, 'pcd_points', 'pcd_colors', str(file))
-    uid, class_id = state.get('uid'), state.get('class_id')
+    uid = state.get('uid')
+    class_id = state.get('class_id')
     made = SourceObject(
         str(uid) if isinstance(uid, uuid.UUID | str) else file.stem, points=points, colors=colors
     )

@@ -54,7 +54,8 @@ def build_point_map(
         raise MapError(f'{method.name}: features of shape {vectors.shape}, expected (N, D)')
     if rows is None:
         used = (vectors != 0).any(axis=1)
-        rows, vectors = np.where(used, np.cumsum(used) - 1, -1), vectors[used]
+        rows = np.where(used, np.cumsum(used) - 1, -1)
+        vectors = vectors[used]
     builder = assembly.MapBuilder(method, options)
     name = next(iter(method.encoders))
     builder.add_space(name, vectors)
@@ -136,7 +137,8 @@ def find_smallest_masks(masks: Sequence[NDArray[np.integer]], count: int) -> NDA
 
 def split_by_value(values: NDArray[np.integer], wanted: Sequence[int]) -> list[NDArray[np.int64]]:
     """Return for each wanted value its indices, ascending."""
-    rows, none = group_rows_by_id(values), np.zeros(0, np.int64)
+    rows = group_rows_by_id(values)
+    none = np.zeros(0, np.int64)
     return [rows.get(value, none) for value in wanted]
 
 
@@ -172,7 +174,8 @@ def import_conceptfusion(path: Path, options: ImportOptions) -> SemanticMap:
         for part in _ARRAYS
         if files[part] in present
     }
-    colors, scores = arrays.get('colors'), arrays.get('confidences')
+    colors = arrays.get('colors')
+    scores = arrays.get('confidences')
     if colors is not None:  # gradslam keeps 0 to 255, converted maps 0 to 1
         unit_range = bool(colors.max(initial=0) <= 1.0)
         colors = scale_colors(colors, unit_range) if colors.size else None
@@ -214,8 +217,10 @@ def import_openfusion(path: Path, options: ImportOptions) -> SemanticMap:
     arrays = read_npz(file, MapError, (*_OPENFUSION_KEYS, 'extrinsic'))
     if missing := [name for name in _OPENFUSION_KEYS if name not in arrays]:
         raise MapError(f"{file} lacks {', '.join(missing)}; is it a map of OpenFusion's VLFusion?")
-    keys, scores = arrays['emb_keys'].ravel().astype(np.int64), arrays['emb_confs'].ravel()
-    points, table = arrays['emb_coords'].reshape(-1, 3), arrays['emb_dict']
+    keys = arrays['emb_keys'].ravel().astype(np.int64)
+    scores = arrays['emb_confs'].ravel()
+    points = arrays['emb_coords'].reshape(-1, 3)
+    table = arrays['emb_dict']
     if not len(keys) == len(points) == len(scores):
         counts = f'{len(keys)} keys, {len(points)} coordinates, {len(scores)} confidences'
         raise MapError(f'{file}: {counts}')
@@ -280,7 +285,8 @@ def _read_scene(path: Path) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
     data = load_torch(path)
     if not isinstance(data, tuple | list) or len(data) < 2:
         raise MapError(f'{path} does not hold (coordinates, colours, labels)')
-    points, colors = np.asarray(data[0], np.float64), np.asarray(data[1], np.float64)
+    points = np.asarray(data[0], np.float64)
+    colors = np.asarray(data[1], np.float64)
     if points.ndim != 2 or points.shape[1] != 3 or colors.shape != points.shape:
         raise MapError(f'{path}: coordinates {points.shape}, colours {colors.shape}')
     return points, source.scale_colors((colors + 1) / 2, unit_range=True)

@@ -50,7 +50,8 @@ def import_map(path: Path, options: ImportOptions) -> SemanticMap:
 
 def _describe_rest(graph: Mapping[str, Any], exported: int) -> str:
     """Return a note on nodes that the export leaves out because track broke; '' without any."""
-    maps, left = graph['maps'], graph['nodes'] - exported
+    maps = graph['maps']
+    left = graph['nodes'] - exported
     if maps < 2 or left < 1:
         return ''
     return (

@@ -76,7 +76,8 @@ def compute_changes(runs: Sequence[Run], dialogues: Mapping[str, Dialogue]) -> p
 
     From three runs on their range is `low` and `high`; of the answers of one run an interval.
     """
-    baseline, pair = tidy.find_baseline_condition(runs), ['headline', 'mapper', *tidy.PLACE]
+    baseline = tidy.find_baseline_condition(runs)
+    pair = ['headline', 'mapper', *tidy.PLACE]
     columns = select_map_headlines([run.report.metrics for run in runs])
     scores = tidy.select_headline_scores(runs, columns).dropna(subset=['value'])
     here = scores.loc[scores['condition'] == baseline, [*pair, 'value', 'run_id']]
@@ -95,7 +96,8 @@ def compute_changes(runs: Sequence[Run], dialogues: Mapping[str, Dialogue]) -> p
 
 def draw_change_chart(runs: Sequence[Run], dialogues: Mapping[str, Dialogue]) -> vega.Chart | None:
     """Return the changes of all headline metrics, None without a second condition."""
-    baseline, changes = tidy.find_baseline_condition(runs), compute_changes(runs, dialogues)
+    baseline = tidy.find_baseline_condition(runs)
+    changes = compute_changes(runs, dialogues)
     title = f'Change of the headline metrics relative to "{baseline}"'
     return _draw_panels(changes, runs, f'change from "{baseline}", percentage points', title)
 
@@ -125,7 +127,8 @@ def _draw_panels(
     table['end'] = [max(pair[0], *pair[1], 0.0) for pair in zip(ends, table['units'], strict=True)]
     table['run'] = table['mapper'] + ' · ' + table['condition']
     table['method'] = table['mapper'].map(labels)
-    titles, order = tidy.list_distinct(table['headline']), tidy.list_distinct(table['run'])
+    titles = tidy.list_distinct(table['headline'])
+    order = tidy.list_distinct(table['run'])
     shown = ['headline', 'run', 'mapper', 'method', 'condition', *_BOUNDS, 'end', 'label', 'units']
     data = table[shown]
     if lines is not None and not lines.empty:
@@ -154,14 +157,16 @@ def _draw_panels(
 
 def _encode_methods(runs: Sequence[Run]) -> tuple[alt.Color, dict[str, str]]:
     """Return the colour of marks by mapper, and the names of mappers as legends give them."""
-    mappers, references = tidy.list_distinct(x.mapper for x in runs), find_reference_mappers(runs)
+    mappers = tidy.list_distinct(x.mapper for x in runs)
+    references = find_reference_mappers(runs)
     labels = {x: f'{x}{vega.REFERENCE}' if x in references else x for x in mappers}
     return vega.encode_method_color(mappers, labels), labels
 
 
 def _compute_range(table: pd.DataFrame) -> tuple[float, float]:
     """Return the range of all panels, so that lengths compare, with room for labels."""
-    low, high = min(0.0, table[_BOUNDS].min().min()), max(0.0, table[_BOUNDS].max().max())
+    low = min(0.0, table[_BOUNDS].min().min())
+    high = max(0.0, table[_BOUNDS].max().max())
     pad = max(_LEAST_RANGE / 2, 0.05 * (high - low))
     return min(low - pad, -_LEAST_RANGE), max(high + 6 * pad, _LEAST_RANGE)
 
@@ -335,7 +340,8 @@ def draw_latency_chart(realtime: Sequence[TimedRun]) -> vega.Chart | None:
     ][:_MOST_ROWS]
     if not rows:
         return None
-    table, names = pd.DataFrame(rows), list(_LATENCIES)
+    table = pd.DataFrame(rows)
+    names = list(_LATENCIES)
     # A percentile that is not known is at most the next; the axis is logarithmic.
     milliseconds = 1000 * table[names].astype(float).bfill(axis='columns')
     table[names] = milliseconds.clip(lower=1e-3)

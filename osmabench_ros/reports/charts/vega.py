@@ -21,7 +21,8 @@ Charts = Mapping[str, Chart]
 """Charts by name, those that there are data for."""
 
 STYLE = Path(__file__).parents[1] / 'page' / 'templates' / 'page.css'
-INK, MUTED = 'var(--ink)', 'var(--muted)'
+INK = 'var(--ink)'
+MUTED = 'var(--muted)'
 SERIES = tuple(f'var(--series-{number})' for number in range(1, 7))
 """Colours of the page, light or dark; a browser looks them up when it draws."""
 
@@ -77,7 +78,8 @@ def encode_method_color(
     names: Sequence[str], labels: Mapping[str, str] = MappingProxyType({})
 ) -> alt.Color:
     """Return the colour of marks by their field `method`, which may have other labels."""
-    colors, domain = assign_method_colors(names), [labels.get(name, name) for name in names]
+    colors = assign_method_colors(names)
+    domain = [labels.get(name, name) for name in names]
     return alt.Color('method:N').scale(domain=domain, range=[colors[name] for name in names])
 
 
@@ -125,7 +127,8 @@ def read_vega_script() -> str:
 def write_images(charts: Charts, folder: Path) -> None:
     """Write charts as SVG, PDF and PNG in the light colours of the page."""
     for name, chart in charts.items():
-        light, file = use_light_colors(chart), folder / name
+        light = use_light_colors(chart)
+        file = folder / name
         svg = vl_convert.vegalite_to_svg(light, _VEGA_LITE)
         file.with_suffix('.svg').write_text(svg, encoding='utf-8')
         file.with_suffix('.pdf').write_bytes(vl_convert.vegalite_to_pdf(light, _VEGA_LITE))

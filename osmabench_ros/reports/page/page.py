@@ -192,7 +192,9 @@ class PagedReport:
     """Writes the pages of runs one after another, and then the first page."""
 
     def __init__(self, name: str, total: int, folder: Path) -> None:
-        self._name, self._total, self._folder = name, total, folder
+        self._name = name
+        self._total = total
+        self._folder = folder
         self._environment = make_page_environment()
         self._scripts = [read_scripts('tables.js')]
         self._pages: list[tuple[str, int, int, str, str, int]] = []
@@ -200,8 +202,11 @@ class PagedReport:
 
     def write_runs(self, runs: Sequence[Run]) -> None:
         """Write a page of runs with all their metrics."""
-        number, done = len(self._pages) + 1, self._pages[-1][2] if self._pages else 0
-        first, last, file = done + 1, done + len(runs), f'{number:05d}.html'
+        number = len(self._pages) + 1
+        done = self._pages[-1][2] if self._pages else 0
+        first = done + 1
+        last = done + len(runs)
+        file = f'{number:05d}.html'
         text = render(
             self._environment,
             'runs_page.html',

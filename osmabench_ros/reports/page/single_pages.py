@@ -125,8 +125,10 @@ def _draw_from_above(score: TrajectoryScore) -> alt.LayerChart:
         for name, path in paths.items()
     )
     # Equal scales: both axes are as long as the longer side.
-    low, high = table[['x', 'y']].min(), table[['x', 'y']].max()
-    center, half = (high + low) / 2, max(0.55 * float((high - low).max()), 1e-6)
+    low = table[['x', 'y']].min()
+    high = table[['x', 'y']].max()
+    center = (high + low) / 2
+    half = max(0.55 * float((high - low).max()), 1e-6)
     domain = {name: [center[name] - half, center[name] + half] for name in ('x', 'y')}
     x = alt.X('x:Q').title('x, m').scale(domain=domain['x'], nice=False)
     y = alt.Y('y:Q').title('y, m').scale(domain=domain['y'], nice=False)

@@ -39,7 +39,8 @@ def build_machine_rows(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """Return date and machine of the runs as their folders say, by name; each value once."""
     found: dict[str, dict[str, None]] = {}
     for run in runs:
-        noted, report = read_manifest(run.plan.directory), run.plan.directory / 'report.json'
+        noted = read_manifest(run.plan.directory)
+        report = run.plan.directory / 'report.json'
         host = noted.get('host') or {}
         stamp_s = report.stat().st_mtime if report.exists() else None
         facts = {
@@ -111,7 +112,8 @@ def build_summary_table(runs: Sequence[Run]) -> list[tuple[str, str, int, list[C
     numbers = {item.title: item.format_value for item in columns}
     cells: dict[tuple[str, str], dict[str, Cell]] = defaultdict(dict)
     for row in found.itertuples():
-        number, ends = numbers[row.headline], (min(row.units), max(row.units))
+        number = numbers[row.headline]
+        ends = (min(row.units), max(row.units))
         spread = ' to '.join(map(number, ends)) if len(row.units) >= LEAST_UNITS else ''
         cell = Cell(number(row.value), repr(row.value), spread, row.best)
         cells[row.condition, row.mapper][row.headline] = cell

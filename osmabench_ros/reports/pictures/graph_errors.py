@@ -175,7 +175,8 @@ def find_graph_errors(graph: SceneGraph, truth: GroundTruth) -> ColouredGraph:
     nodes = list(graph.of_kind(NodeKind.OBJECT))
     seen = frozenset(truth.seen_instances)
     true = {node.id: node for node in truth.graph.nodes if node.id in seen}
-    ids, ious = [node.id for node in nodes], compute_box_iou_of_nodes(nodes, list(true.values()))
+    ids = [node.id for node in nodes]
+    ious = compute_box_iou_of_nodes(nodes, list(true.values()))
     matches = match_nodes(ids, list(true), ious, min_iou=_MIN_IOU).true_of
     colors = dict.fromkeys(ids, HALLUCINATED)
     for node in nodes:

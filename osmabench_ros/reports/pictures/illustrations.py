@@ -118,7 +118,9 @@ def _rank_classes(truth: GroundTruth) -> list[tuple[int, float]]:
 
 def draw_run_pictures(plan: RunPlan, scene: ScenePictures) -> RunPictures:
     """Draw the recorded map of a run, and collect its sample frames."""
-    semantic_map, truth, grid = read_map(plan.map_directory), scene.truth, scene.grid
+    semantic_map = read_map(plan.map_directory)
+    truth = scene.truth
+    grid = scene.grid
     context = SuiteContext(truth.scene, semantic_map, truth, device='cpu')
     max_distance_m = graph_errors.read_max_distance(plan.config.suites)
     outcomes = graph_errors.compute_surface_outcomes(context, max_distance_m)

@@ -109,7 +109,8 @@ def find_shown_instances(truth: GroundTruth, pose: Pose) -> dict[int, tuple[int,
     for instance, count in zip(*np.unique(instances, return_counts=True), strict=True):
         if instance > 0 and count >= _FEWEST_POINTS:
             own = (pixels[instances == instance] + 0.5) / size
-            low, high = own.min(axis=0), own.max(axis=0)
+            low = own.min(axis=0)
+            high = own.max(axis=0)
             left, top, width, height = (round(100 * float(v), 1) for v in (*low, *(high - low)))
             shown[int(instance)] = int(count), (left, top, width, height)
     return shown
@@ -122,9 +123,11 @@ def select_rows_in_view(
     camera = truth.intrinsics
     local = (truth.surface.points - pose.translation) @ pose.rotation
     ahead = np.flatnonzero(local[:, 2] > _BEHIND_M)
-    pixels, upper = camera.project(local[ahead]), (camera.width - 0.5, camera.height - 0.5)
+    pixels = camera.project(local[ahead])
+    upper = (camera.width - 0.5, camera.height - 0.5)
     inside = ((pixels > -0.5) & (pixels < upper)).all(axis=1)
-    rows, pixels = ahead[inside], pixels[inside]
+    rows = ahead[inside]
+    pixels = pixels[inside]
     seen = _select_in_front(pixels, local[rows, 2], camera)
     return rows[seen], pixels[seen]
 

@@ -68,9 +68,11 @@ def draw_top_view(
     points: NDArray[np.floating], colors: NDArray[np.uint8], grid: TopGrid, splat_m: float = 0.05
 ) -> NDArray[np.uint8]:
     """Draw the highest point of every cell below the cut, relief shaded, as RGBA (h, w, 4)."""
-    own, views = find_storey(points[:, 2], grid.floors_m), []
+    own = find_storey(points[:, 2], grid.floors_m)
+    views = []
     for number, z in enumerate(grid.floors_m):
-        rows, panel = np.flatnonzero(own == number), replace(grid, floors_m=(z,))
+        rows = np.flatnonzero(own == number)
+        panel = replace(grid, floors_m=(z,))
         views.append(_draw_storey_view(points[rows], colors[rows], panel, splat_m))
     return np.concatenate(views, axis=1)
 
@@ -78,7 +80,8 @@ def draw_top_view(
 def _draw_storey_view(
     points: NDArray[np.floating], colors: NDArray[np.uint8], grid: TopGrid, splat_m: float
 ) -> NDArray[np.uint8]:
-    image, heights = np.zeros((grid.height, grid.width, 4), np.uint8), points[:, 2]
+    image = np.zeros((grid.height, grid.width, 4), np.uint8)
+    heights = points[:, 2]
     rows = _find_highest_rows(points, grid)
     if not (rows >= 0).any():
         return image
@@ -112,7 +115,8 @@ def _find_highest_rows(points: NDArray[np.floating], grid: TopGrid) -> Rows:
 
 def _extend_points(rows: Rows, heights: NDArray[np.floating], radius: int) -> Rows:
     """Let points cover neighbouring cells that are empty or clearly lower."""
-    found, levels = rows.copy(), _look_up(heights, rows, -np.inf)
+    found = rows.copy()
+    levels = _look_up(heights, rows, -np.inf)
     # Without this margin, noise of the surface would smear its texture.
     best = levels + np.where(np.isfinite(levels), _HIGHER_M, 0.0)
     steps = range(-radius, radius + 1)

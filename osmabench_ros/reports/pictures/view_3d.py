@@ -44,7 +44,8 @@ class SpaceOfScene:
     def __init__(self, truth: GroundTruth, floor_m: float, most: int) -> None:
         surface = truth.surface
         points = surface.points if len(surface) else np.array([[0, 0, 0], [1, 1, 1]])
-        low, high = points.min(axis=0), points.max(axis=0)
+        low = points.min(axis=0)
+        high = points.max(axis=0)
         self._low = np.asarray(low, np.float64) - _MARGIN_M
         self._step_m = float((high - low).max() + 2 * _MARGIN_M) / _STEPS
         self._truth, self._most = truth, most
@@ -89,7 +90,8 @@ class SpaceOfScene:
         }
 
     def _describe_map(self, clouds: Mapping[str, DenseMap]) -> Json | None:
-        dense, by_class = clouds.get('color'), clouds.get('class')
+        dense = clouds.get('color')
+        by_class = clouds.get('class')
         if dense is None or not len(dense.points):
             return None
         instances, membership = dense.instances, dense.membership

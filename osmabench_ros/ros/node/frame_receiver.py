@@ -167,7 +167,8 @@ class RecentWork:
         """Return pieces per second up to now, so that the rate falls while there is no work."""
         if len(self._recent) < 2:
             return 0.0
-        first_s, last_s = self._recent[0][0], self._recent[-1][0]
+        first_s = self._recent[0][0]
+        last_s = self._recent[-1][0]
         mean_gap_s = (last_s - first_s) / (len(self._recent) - 1)
         gap_s = max(mean_gap_s, now_s - last_s)
         return 1.0 / gap_s if gap_s > 0 else 0.0

@@ -510,7 +510,9 @@ def _score_moments(
     first_ns: int,
 ) -> Iterator[ScoresAtTime]:
     """Yield the metrics of one map after the other, with one map in memory at a time."""
-    frames, time_s, last_ns = 0, 0.0, context.semantic_map.header.stamp_ns
+    frames = 0
+    time_s = 0.0
+    last_ns = context.semantic_map.header.stamp_ns
     for number, folder in enumerate([*folders, None]):
         progress(f'scoring map {number + 1} of {len(folders) + 1}', 1.0)
         semantic_map = context.semantic_map if folder is None else read_map(folder)

@@ -100,7 +100,8 @@ class Style:
         material = next(iter(wanted))
         row: dict[str, Any] = {'pattern': '', 'tile_m': 1.0, 'patterns': None}
         row |= {**read_table('finishes')['materials'].get(material, {}), **wanted}
-        pattern, tile_m = row['pattern'], row['tile_m']
+        pattern = row['pattern']
+        tile_m = row['tile_m']
         match row['patterns']:
             case int(count):
                 pattern = f'{pattern}{int(self.rng.integers(count))}'
@@ -118,7 +119,8 @@ class Style:
 
 def find_finish(words: str, names: Names) -> Finish:
     """Return the finish of a name, an image, or a colour and material without deviation."""
-    found, printed = names.get(words), read_table('finishes')['printed']
+    found = names.get(words)
+    printed = read_table('finishes')['printed']
     if isinstance(found, Finish):
         return found
     if words in printed:
@@ -158,7 +160,8 @@ def _draw_planks(rng: np.random.Generator) -> Pattern:
 
 
 def _draw_tiles(rng: np.random.Generator) -> Pattern:
-    column, row = (_u * 4).astype(int), (_v * 4).astype(int)
+    column = (_u * 4).astype(int)
+    row = (_v * 4).astype(int)
     tone = rng.uniform(-0.05, 0.05, (4, 4))[row, column]
     grout = (_u * 4 % 1 < 0.05) | (_v * 4 % 1 < 0.05)
     return np.where(grout, 0.6, 0.93 + tone + 0.04 * (_generate_noise(rng) - 0.5))
@@ -197,7 +200,8 @@ def _draw_wicker(rng: np.random.Generator) -> Pattern:
 
 
 def _draw_rug(rng: np.random.Generator) -> Pattern:
-    x, y = np.abs(_u - 0.5) * 2, np.abs(_v - 0.5) * 2
+    x = np.abs(_u - 0.5) * 2
+    y = np.abs(_v - 0.5) * 2
     edge = np.maximum(x, y)
     waves = 0.5 + 0.5 * np.sin(2 * np.pi * rng.integers(2, 5) * (x + y + 0.3 * x * y))
     value = 0.6 + 0.3 * (waves > 0.5)
@@ -206,11 +210,13 @@ def _draw_rug(rng: np.random.Generator) -> Pattern:
 
 
 def _draw_picture(rng: np.random.Generator) -> Pattern:
-    sky, land = rng.uniform(0.3, 1.0, 3), rng.uniform(0.05, 0.7, 3)
+    sky = rng.uniform(0.3, 1.0, 3)
+    land = rng.uniform(0.05, 0.7, 3)
     horizon = 0.3 + 0.3 * rng.random() + 0.2 * (_generate_noise(rng, (0.4, 4.0), 1.5) - 0.5)
     image = np.where((_v < horizon)[..., None], land, sky)
     for _ in range(4):
-        colour, centre = rng.random(3), rng.random(2)
+        colour = rng.random(3)
+        centre = rng.random(2)
         disc = np.hypot(_u - centre[0], _v - centre[1]) < rng.uniform(0.05, 0.2)
         image = np.where(disc[..., None], colour, image)
     return image + 0.15 * (_generate_noise(rng)[..., None] - 0.5)
@@ -226,7 +232,8 @@ def _draw_screen(rng: np.random.Generator) -> Pattern:
 
 
 def _draw_dial(rng: np.random.Generator) -> Pattern:
-    radius, angle = np.hypot(_u - 0.5, _v - 0.5), np.arctan2(_v - 0.5, _u - 0.5)
+    radius = np.hypot(_u - 0.5, _v - 0.5)
+    angle = np.arctan2(_v - 0.5, _u - 0.5)
     ticks = (radius > 0.38) & (radius < 0.46) & (np.abs(np.sin(6 * angle)) < 0.12)
     hour, minute = rng.uniform(-np.pi, np.pi, 2)
     hands = ((radius < 0.24) & (np.cos(angle - hour) > 0.985)) | (

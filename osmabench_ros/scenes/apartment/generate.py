@@ -109,7 +109,8 @@ def generate_apartment(seed: int) -> Apartment:
         raise SceneError(f'the seed of an apartment must be 0 or more, not {seed}')
     for attempt in range(ATTEMPTS):
         rng = np.random.default_rng([seed, attempt])
-        plan, style = draw_plan(rng), Style(rng)
+        plan = draw_plan(rng)
+        style = Style(rng)
         spaces = [RoomSpace(room, plan.height_m) for room in plan.rooms]
         placed = build_passages(plan, spaces, style)
         try:
@@ -194,7 +195,9 @@ def _build_rooms(plan: FloorPlan) -> tuple[Room, ...]:
 
 def furnish(label: str, furnisher: Furnisher) -> None:
     """Furnish a room by its kind; NoSpaceError if a piece that it must have finds no place."""
-    style, plan, row = furnisher.style, furnisher.space.plan, read_room(label)
+    style = furnisher.style
+    plan = furnisher.space.plan
+    row = read_room(label)
     x, y = (plan.low + plan.high) / 2
     furnisher.ceiling(build('ceiling lamp', style), float(x), float(y))
     with naming_keys('rooms', f'room "{label}"'):
@@ -249,7 +252,8 @@ class _Room:
                 return furnisher.hang(piece, bottom_m, other.get('above'))
             case {'free': [along, across]}:
                 return furnisher.free(piece, (along, across))
-        corner, reserve = step.get('corner', False), step.get('reserve', True)
+        corner = step.get('corner', False)
+        reserve = step.get('reserve', True)
         return furnisher.wall(piece, step['wall'], corner, reserve)
 
     def _put(self, step: Step) -> None:
@@ -258,7 +262,8 @@ class _Room:
         levels = [[level] for level in range(step.get('levels', 0))]
         for places in levels or [step.get('places', [0])]:
             for i, name in enumerate(self._choose_pieces(step['put'])):
-                piece, place = build(name, self._style), places[i % len(places)]
+                piece = build(name, self._style)
+                place = places[i % len(places)]
                 facing = step.get('facing', True)
                 self._placed[name] = self._furnisher.put(carrier, piece, place, facing)
 

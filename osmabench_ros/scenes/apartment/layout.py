@@ -156,7 +156,8 @@ def _cut_openings(
             longest = 0.9 if room.label == 'bathroom' else min(1.8, side.length_m - 1.2)
             width = round(float(rng.uniform(0.75, 1.0)) * longest, 2)
             u = side.length_m / 2 + float(rng.uniform(-0.15, 0.15)) * (side.length_m - width)
-            low, high = u - width / 2, u + width / 2
+            low = u - width / 2
+            high = u + width / 2
             side.openings.append(Opening('window', low, high, WINDOW_SILL_M, WINDOW_HEAD_M))
     return FloorPlan(tuple(rooms), tuple(doorways), height_m)
 
@@ -184,7 +185,8 @@ def _make_rooms(variant: Mapping[str, Any], rng: np.random.Generator) -> list[Ro
     for row in rows:
         rng.shuffle(row)
     if rng.random() < 0.5:
-        rows, depths = rows[::-1], depths[::-1]
+        rows = rows[::-1]
+        depths = depths[::-1]
     least = max(sum(width for _, width in row) for row in rows)
     total = round(least + float(rng.uniform(*variant['slack_m'])), 2)
     south = np.concatenate([[0.0], np.cumsum(depths)])
@@ -264,7 +266,8 @@ def _make_doorway(
     margin = width / 2 + 0.12
     spread = float(rng.uniform(0.0, 0.35)) * (high - low - 2 * margin)
     at = low + margin + spread if rng.random() < 0.5 else high - margin - spread
-    center, along = np.zeros(2), np.zeros(2)
+    center = np.zeros(2)
+    along = np.zeros(2)
     center[axis], center[1 - axis], along[1 - axis] = line, round(float(at), 3), 1.0
     return Doorway(center, along, width, rooms)
 
@@ -273,5 +276,6 @@ def _cut_passage(room: RoomPlan, doorway: Doorway) -> None:
     for side in room.sides:
         offset = doorway.center - side.origin
         if abs(side.along @ doorway.along) > 0.5 and abs(offset @ side.inward) < WALL_M:
-            u, half = side.find_position(doorway.center), doorway.width_m / 2
+            u = side.find_position(doorway.center)
+            half = doorway.width_m / 2
             side.openings.append(Opening('door', u - half, u + half, 0.0, DOOR_HEIGHT_M))

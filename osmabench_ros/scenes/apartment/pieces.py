@@ -85,14 +85,17 @@ class Body:
 
     def box(self, low: Sequence[float], high: Sequence[float], finish: Finish) -> None:
         """Add a cuboid between two corners."""
-        a, b = np.asarray(low, float), np.asarray(high, float)
+        a = np.asarray(low, float)
+        b = np.asarray(high, float)
         self.add(solids.box(b - a), finish, (a + b) / 2)
 
     def legs(
         self, width: float, depth: float, height: float, thickness: float, finish: Finish
     ) -> None:
         """Add four square legs in the corners of a footprint centred on the origin."""
-        x, y, half = (width - thickness) / 2, (depth - thickness) / 2, thickness / 2
+        x = (width - thickness) / 2
+        y = (depth - thickness) / 2
+        half = thickness / 2
         for sx in (-x, x):
             for sy in (-y, y):
                 self.box((sx - half, sy - half, 0), (sx + half, sy + half, height), finish)
@@ -161,7 +164,8 @@ def list_specifiable_classes() -> tuple[str, ...]:
 
 def build(name: str, style: Style, **given: Any) -> Piece:
     """Return a piece of a table; lengths and finishes that are given are not drawn."""
-    row, names = get_piece_row(name), dict(given)
+    row = get_piece_row(name)
+    names = dict(given)
     file = next(file for file in _FILES if name in read_table(file)['pieces'])
     with naming_keys(file, f'piece "{name}"'):
         for key, wanted in row.get('draw', {}).items():

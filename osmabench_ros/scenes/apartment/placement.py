@@ -37,7 +37,8 @@ TRIES = 60
 
 def compute_footprint_box(piece: Piece, pose: Pose) -> AxisAlignedBox:
     """Return the box around an upright piece at a pose."""
-    cos, sin = abs(np.cos(pose.yaw_rad)), abs(np.sin(pose.yaw_rad))
+    cos = abs(np.cos(pose.yaw_rad))
+    sin = abs(np.sin(pose.yaw_rad))
     width, depth, height = piece.size
     half = np.array([cos * width + sin * depth, sin * width + cos * depth, 0.0]) / 2
     low = pose.translation - half
@@ -79,7 +80,8 @@ class RoomSpace:
         self, box: AxisAlignedBox, clear: AxisAlignedBox | None = None, gap_m: float = GAP_M
     ) -> bool:
         """Return whether a box fits in, and the zone before it is not built over."""
-        low, high = [*self.plan.inner_low, -np.inf], [*self.plan.inner_high, self.height_m]
+        low = [*self.plan.inner_low, -np.inf]
+        high = [*self.plan.inner_high, self.height_m]
         if (box.minimum < np.array(low) - 1e-9).any() or (
             box.maximum > np.array(high) + 1e-9
         ).any():
@@ -125,13 +127,15 @@ def compute_front_zone(piece: Piece, pose: Pose, depth_m: float) -> AxisAlignedB
     """Return the box of floor before a piece, None without depth."""
     if depth_m <= 0:
         return None
-    half, front = piece.size[0] / 2, -piece.size[1] / 2
+    half = piece.size[0] / 2
+    front = -piece.size[1] / 2
     corners = pose.transform(np.array([[-half, front, 0.0], [half, front - depth_m, 0.0]]))
     return _make_zone(list(corners[:, :2]), 0.02, WALK_HEIGHT_M)
 
 
 def _is_wall_free(side: RoomSide, u: float, piece: Piece, bottom_m: float) -> bool:
-    low, high = u - piece.size[0] / 2 - 0.04, u + piece.size[0] / 2 + 0.04
+    low = u - piece.size[0] / 2 - 0.04
+    high = u + piece.size[0] / 2 + 0.04
     top = bottom_m + piece.size[2]
     return not any(item.meets(low, high, bottom_m, top) for item in side.openings)
 
@@ -139,7 +143,8 @@ def _is_wall_free(side: RoomSide, u: float, piece: Piece, bottom_m: float) -> bo
 def _make_zone(
     corners: Sequence[NDArray[np.float64]], low_m: float, high_m: float
 ) -> AxisAlignedBox:
-    low, high = np.min(corners, axis=0), np.max(corners, axis=0)
+    low = np.min(corners, axis=0)
+    high = np.max(corners, axis=0)
     return AxisAlignedBox(np.array([*low, low_m]), np.array([*high, high_m]))
 
 
@@ -251,7 +256,8 @@ class Furnisher:
             box = compute_footprint_box(piece, Pose.from_yaw(yaw))
             margin = np.array(margin_m if yaw % np.pi < 0.1 else margin_m[::-1])
             half = box.size[:2] / 2 + margin
-            low, high = space.plan.inner_low + half, space.plan.inner_high - half
+            low = space.plan.inner_low + half
+            high = space.plan.inner_high - half
             if (low > high).any():
                 continue
             pose = Pose.from_yaw(yaw, (*rng.uniform(low, high), 0.0))
@@ -301,7 +307,8 @@ class Furnisher:
                 if not (_is_wall_free(side, u, piece, 0.0) and self.space.is_free(box, zone)):
                     break
                 found.append((piece, pose, box, zone))
-            whole, boxes = len(found) == len(pieces), [box for _, _, box, _ in found]
+            whole = len(found) == len(pieces)
+            boxes = [box for _, _, box, _ in found]
             if whole and self.space.stays_walkable(AxisAlignedBox.holding(boxes)):
                 for _, _, box, zone in found:
                     self.space.take(box, zone)
@@ -383,9 +390,12 @@ class Furnisher:
         yaw = float(rng.normal(0.0, 0.12) if facing else rng.uniform(-np.pi, np.pi))
         if not facing and max(width, depth) > 0.6 * min(support.size):
             yaw = 0.0
-        cos, sin = abs(math.cos(yaw)), abs(math.sin(yaw))
-        half_x, half_y = (cos * width + sin * depth) / 2, (sin * width + cos * depth) / 2
-        room_x, room_y = support.size[0] / 2 - half_x, support.size[1] / 2 - half_y
+        cos = abs(math.cos(yaw))
+        sin = abs(math.sin(yaw))
+        half_x = (cos * width + sin * depth) / 2
+        half_y = (sin * width + cos * depth) / 2
+        room_x = support.size[0] / 2 - half_x
+        room_y = support.size[1] / 2 - half_y
         if room_x < 0 or room_y < 0:
             return None
         x, y, z = support.center

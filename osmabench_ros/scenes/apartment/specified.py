@@ -96,7 +96,8 @@ def _try_to_build(
 ) -> Scene:
     labels = [normalised_name(room.label) for room in specification.rooms]
     widths = [growth * _estimate_width_m(room) for room in specification.rooms]
-    plan, style = draw_row(labels, widths, growth * 4.2, rng), Style(rng)
+    plan = draw_row(labels, widths, growth * 4.2, rng)
+    style = Style(rng)
     spaces = [RoomSpace(room, plan.height_m) for room in plan.rooms]
     placed = build_passages(plan, spaces, style)
     for room, space, wanted in zip(plan.rooms, spaces, specification.rooms, strict=True):
@@ -126,7 +127,9 @@ class _Room:
     """Places the groups of one room, carriers and neighbours of others first."""
 
     def __init__(self, wanted: spec.RoomSpecification, furnisher: Furnisher) -> None:
-        self._wanted, self._furnisher, self._style = wanted, furnisher, furnisher.style
+        self._wanted = wanted
+        self._furnisher = furnisher
+        self._style = furnisher.style
         self._placed: dict[str, list[PlacedPiece]] = {}
 
     def furnish(self) -> list[PlacedPiece]:

@@ -59,7 +59,9 @@ def _build_wall(plan: RoomPlan, side: RoomSide, height_m: float, finish: Finish)
     """Return the half of a wall that faces its room, around its openings."""
     # A wall across others fills the corners at either end.
     overhang = WALL_M / 2 if side.along[0] else 0.0
-    half, start, body = side.length_m / 2, -overhang, Body()
+    half = side.length_m / 2
+    start = -overhang
+    body = Body()
 
     def block(u_low: float, u_high: float, z_low: float, z_high: float) -> None:
         if u_high - u_low > 1e-6 and z_high - z_low > 1e-6:
@@ -77,7 +79,8 @@ def _build_wall(plan: RoomPlan, side: RoomSide, height_m: float, finish: Finish)
 
 
 def _build_window(plan: RoomPlan, side: RoomSide, opening: Opening, style: Style) -> PlacedPiece:
-    width, height = opening.high_m - opening.low_m, opening.head_m - opening.sill_m
+    width = opening.high_m - opening.low_m
+    height = opening.head_m - opening.sill_m
     piece = build('window', style, width=width, height=height)
     # The frame is flush with the facade; the handle points inwards.
     x, y = side.point((opening.low_m + opening.high_m) / 2, piece.size[1] / 2 - WALL_M / 2)
@@ -88,7 +91,8 @@ def _build_window(plan: RoomPlan, side: RoomSide, opening: Opening, style: Style
 def _build_entrance(
     plan: RoomPlan, side: RoomSide, opening: Opening, style: Style
 ) -> list[PlacedPiece]:
-    width, middle = opening.high_m - opening.low_m, (opening.low_m + opening.high_m) / 2
+    width = opening.high_m - opening.low_m
+    middle = (opening.low_m + opening.high_m) / 2
     wood = style.draw({'wood': ['white', 'brown', 'dark brown']}, {})
     frame = build('entrance frame', style, wood=wood, width=width, **DOORWAY)
     leaf = build(
@@ -117,7 +121,8 @@ def build_passages(plan: FloorPlan, spaces: list[RoomSpace], style: Style) -> li
         room_id = plan.rooms[doorway.rooms[1]].id
         pose = Pose.from_yaw(yaw, (*doorway.center, 0.0))
         placed.append(PlacedPiece(frame, pose, room_id))
-        width, height = doorway.passage_m - 0.006, DOOR_HEIGHT_M - FRAME_M - 0.014
+        width = doorway.passage_m - 0.006
+        height = DOOR_HEIGHT_M - FRAME_M - 0.014
         door = build('door', style, wood=leaf_finish, width=width, height=height)
         leaf = _open_leaf(doorway, spaces[doorway.rooms[1]], door)
         if leaf is not None and doorway.width_m < 1.2:
@@ -137,7 +142,8 @@ def _open_leaf(doorway: Doorway, space: RoomSpace, piece: Piece) -> PlacedPiece 
                 x, y = side.point(u, piece.size[1] / 2 + 0.02)
                 pose = Pose.from_yaw(side.yaw_rad, (x, y, 0.01))
                 box = compute_footprint_box(piece, pose)
-                low, high = u - piece.size[0] / 2, u + piece.size[0] / 2
+                low = u - piece.size[0] / 2
+                high = u + piece.size[0] / 2
                 covered = any(item.meets(low, high, 0, 2) for item in side.openings)
                 if not covered and space.is_free(box) and space.stays_walkable(box):
                     space.take(box)

@@ -71,9 +71,11 @@ def _compile_node(node: ast.AST) -> Callable[[Names], Any]:
         case ast.Name(id=name):
             return lambda names: names[name]
         case ast.UnaryOp(op=kind, operand=operand):
-            function, inner = _OPERATORS[type(kind)], [operand]
+            function = _OPERATORS[type(kind)]
+            inner = [operand]
         case ast.BinOp(left=left, op=kind, right=right):
-            function, inner = _OPERATORS[type(kind)], [left, right]
+            function = _OPERATORS[type(kind)]
+            inner = [left, right]
         case ast.Call(func=ast.Name(id=name), args=arguments):
             function, inner = _FUNCTIONS[name], arguments
         case _:

@@ -53,7 +53,8 @@ class HabitatDataset:
 
     def scene(self, name: str) -> tuple[str, dict[str, Any], Path]:
         """Return name, content and file of a scene instance or a stage, of '' the first."""
-        stages, scenes = self._find_files('stages'), self._find_files('scene_instances')
+        stages = self._find_files('stages')
+        scenes = self._find_files('scene_instances')
         choices = {**stages, **scenes}
         if not choices:
             raise SceneError(f'{self.path}: "scene_instances" and "stages" match no file')
@@ -93,7 +94,8 @@ class HabitatDataset:
 
     def template(self, section: str, name: str) -> Described:
         """Return attributes of a template of a section and the folder its paths start from."""
-        key, configured = self.template_name(section, name), self._read_templates(section)
+        key = self.template_name(section, name)
+        configured = self._read_templates(section)
         if key in configured:
             return configured[key]
         return self._read(section, self._find_files(section)[key])
@@ -156,7 +158,8 @@ class HabitatDataset:
             raise SceneError(f'{where} must be a list of objects')
         found: dict[str, Described] = {}
         for cell in cells:
-            original, changes = str(cell.get('original_file', '')), cell.get('attributes', {})
+            original = str(cell.get('original_file', ''))
+            changes = cell.get('attributes', {})
             handle, source = str(cell.get('template_handle', '')), ''
             if original:
                 named = [key for key, file in files.items() if str(file).endswith(original)]
@@ -319,7 +322,8 @@ def place_instance(
     template: Template, entry: Mapping[str, Any], origin: str, where: str
 ) -> tuple[tuple[Mesh, ...], Pose]:
     """Return the meshes and pose, z up, of an instance; its translation moves its `origin`."""
-    scale, pose = read_scale(entry, where), read_instance_pose(entry, where)
+    scale = read_scale(entry, where)
+    pose = read_instance_pose(entry, where)
     if origin.lower() != 'asset_local':
         pose = pose @ Pose(np.eye(3), -_compute_center_of_mass(template, where) * scale)
     matrix = WORLD_FROM_HABITAT @ np.diag(scale) @ template.frame

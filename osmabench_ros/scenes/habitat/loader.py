@@ -160,7 +160,9 @@ def _link_poses(
         parents[child] = parent, _read_origin(joint, where) @ motion
     poses = {}
     for link in parents:
-        pose, above, seen = Pose.identity(), link, {link}
+        pose = Pose.identity()
+        above = link
+        seen = {link}
         while above in parents:
             above, local = parents[above]
             pose = local @ pose
@@ -273,7 +275,8 @@ def _make_light(
 ) -> Light:
     # As in Habitat-Sim, a light without a type is directional if it has only a direction.
     inferred = 'directional' if 'direction' in item and 'position' not in item else 'point'
-    shape, kinds = str(item.get('type', inferred)), [kind.value for kind in LightKind]
+    shape = str(item.get('type', inferred))
+    kinds = [kind.value for kind in LightKind]
     kind = LightKind(choose(shape.lower(), kinds, SceneError, f'{where} has type "{shape}"'))
     intensity = number(item, 'intensity', 1.0, where)
     on_camera = item.get('position_model', 'global') == 'camera'

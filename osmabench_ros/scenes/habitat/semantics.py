@@ -61,7 +61,8 @@ def read_label_set(path: Path | None, name: str) -> LabelSet:
     """Read the classes of a semantic scene descriptor, names made unique, without 'unknown'."""
     if path is None:
         return LabelSet(name, ())
-    classes, seen = [], set()
+    classes = []
+    seen = set()
     with errors_as(SceneError, str(path), ConfigError):
         for row in _list_classes(read_object(path), path):
             if is_unnamed(row.name):
@@ -161,7 +162,8 @@ def read_stage(
     # Habitat-Sim scales a stage, but leaves it where its file has it.
     entry = {key: value for key, value in entry.items() if key not in ('translation', 'rotation')}
     template = templates.read(name, where, is_stage=True)
-    text, painted = template.path('semantic_descriptor_filename'), template.path('semantic_asset')
+    text = template.path('semantic_descriptor_filename')
+    painted = template.path('semantic_asset')
     if text is None or painted is None or not text.name.endswith('.semantic.txt'):
         return _load_plain_stage(template, entry, labels, where)
     for path in (text, painted):
@@ -286,7 +288,8 @@ def _read_paint(
     path: Path, annotations: Sequence[Annotation]
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     colors = np.array(sorted((item.color, item.id) for item in annotations)).reshape(-1, 2)
-    centers, owners = [], []
+    centers = []
+    owners = []
     for mesh, vertex_colors in load_painted_meshes(path):
         paint = _sample_paint(mesh, vertex_colors)
         codes = (paint.astype(np.int64) * [0x10000, 0x100, 1]).sum(axis=-1)
@@ -311,7 +314,8 @@ def _sample_paint(mesh: Mesh, vertex_colors: NDArray[np.uint8] | None) -> NDArra
         return np.broadcast_to(flat, (len(mesh.faces), 4, 3))
     uv = np.einsum('kc,fcd->fkd', _BARYCENTRIC, mesh.uv[mesh.faces])
     height, width = texture.shape[:2]
-    row, column = (np.floor(uv[..., 1] * height), np.floor(uv[..., 0] * width))
+    row = np.floor(uv[..., 1] * height)
+    column = np.floor(uv[..., 0] * width)
     return np.asarray(texture[row.astype(int) % height, column.astype(int) % width])
 
 

@@ -313,7 +313,8 @@ class _WorldReader:
 
     def read(self) -> list[world_parts.Part]:
         """Return all models with something to see, and collect all lights."""
-        world, where = self._root.find('world'), str(self.path)
+        world = self._root.find('world')
+        where = str(self.path)
         world = self._root if world is None else world
         _warn_of_ignored(world, self.path)
         scope = _make_scope(world, where)

@@ -185,7 +185,8 @@ def _find_widest_gap(
         at = int(np.argmax(gaps_m))
         if gaps_m[at] > widest_m:
             sides = order[: at + 1], order[at + 1 :]
-            widest_m, emptier = float(gaps_m[at]), min(sides, key=len)
+            widest_m = float(gaps_m[at])
+            emptier = min(sides, key=len)
     return widest_m, emptier
 
 
@@ -197,10 +198,12 @@ def _with_cut_grounds(models: Sequence[Part]) -> Sequence[Part]:
     if not rest:
         return models
     whole = AxisAlignedBox.holding(rest)
-    low, high = whole.minimum - GROUND_MARGIN_M, whole.maximum + GROUND_MARGIN_M
+    low = whole.minimum - GROUND_MARGIN_M
+    high = whole.maximum + GROUND_MARGIN_M
     cut = []
     for model, box, is_ground in zip(models, boxes, ground, strict=True):
-        a, b = np.maximum(low, box.minimum)[:2], np.minimum(high, box.maximum)[:2]
+        a = np.maximum(low, box.minimum)[:2]
+        b = np.minimum(high, box.maximum)[:2]
         if is_ground and (b > a).all():
             mesh = replace(plane(b - a), material=model.meshes[0].material)
             pose = Pose(np.eye(3), np.array([*(a + b) / 2, box.maximum[2]]))

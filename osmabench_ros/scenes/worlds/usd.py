@@ -89,7 +89,8 @@ def read_triangles(mesh: Any, uv_name: str, where: str) -> tuple[Mesh, NDArray[n
     fans = np.stack([starts[owners], starts[owners] + nth + 1, starts[owners] + nth + 2], axis=1)
     if mesh.GetOrientationAttr().Get() == UsdGeom.Tokens.leftHanded:
         fans = fans[:, ::-1]
-    fans, owners = fans[kept], owners[kept]
+    fans = fans[kept]
+    owners = owners[kept]
 
     def spread(values: Any, how: str, width: int) -> NDArray[np.float32] | None:
         """Return a row a corner, None if there are too few."""
@@ -367,7 +368,8 @@ class _StageReader:
             area = size('width') * size('height')
             return LightKind.SPOT, area / math.pi, area / self._unit_m**2
         if prim.IsA(UsdLux.CylinderLight):
-            radius, length = size('radius'), size('length')
+            radius = size('radius')
+            length = size('length')
             area = 2 * math.pi * radius * length
             return LightKind.POINT, 2 * radius * length / math.pi, area / self._unit_m**2
         if prim.IsA(UsdLux.DistantLight):
@@ -439,7 +441,8 @@ class _StageReader:
         mesh, owners = read_triangles(UsdGeom.Mesh(prim), wanted, where)
         if not len(mesh.faces):
             return []
-        found, rest = [], np.ones(len(mesh.faces), bool)
+        found = []
+        rest = np.ones(len(mesh.faces), bool)
         for subset in subsets:
             chosen = np.isin(owners, np.array(subset.GetIndicesAttr().Get() or (), int)) & rest
             rest &= ~chosen

@@ -57,7 +57,9 @@ class Bag(AbstractContextManager['Bag']):
         resources: ExitStack,
     ) -> None:
         self.path, self.types = path, types
-        self._storages, self._damage, self._resources = storages, damage, resources
+        self._storages = storages
+        self._damage = damage
+        self._resources = resources
         self.connections = _merge_topics(storages)
 
     @property

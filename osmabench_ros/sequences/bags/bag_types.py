@@ -182,7 +182,8 @@ class BagTypes:
                 )  # fmt: skip
                 store.register(types)
         except Exception as error:  # code generated from a definition may raise any error
-            store, fault = self._make_empty(), str(error) or type(error).__name__
+            store = self._make_empty()
+            fault = str(error) or type(error).__name__
         for other in (self._given, self._standard):
             for name, fields in other.fielddefs.items():
                 store.fielddefs.setdefault(name, fields)

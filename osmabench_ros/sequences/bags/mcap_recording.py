@@ -27,7 +27,9 @@ class RecordingFile:
     def __init__(self, path: Path, start_ns: int, compression: Any) -> None:
         from mcap.writer import Writer
 
-        self.name, self.start_ns, self.end_ns = path.name, start_ns, start_ns
+        self.name = path.name
+        self.start_ns = start_ns
+        self.end_ns = start_ns
         self.counts: Counter[str] = Counter()
         # Messages that are only in memory, repeated ones aside.
         self.unwritten: Counter[str] = Counter()
@@ -191,7 +193,8 @@ class McapRecording:
 
     def _metadata(self, files: Sequence[RecordingFile]) -> dict[str, Any]:
         """Return metadata.yaml of version 9 for some files in order, at least one."""
-        start_ns, end_ns = min(item.start_ns for item in files), max(item.end_ns for item in files)
+        start_ns = min(item.start_ns for item in files)
+        end_ns = max(item.end_ns for item in files)
         counts = sum((item.counts for item in files), Counter[str]())
         content = {
             'version': 9,

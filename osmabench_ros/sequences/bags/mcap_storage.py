@@ -30,7 +30,8 @@ _ERRORS = (
     struct.error, OSError, EOFError, AttributeError,
 )  # fmt: skip
 _DEFINITIONS = ('ros2msg', 'ros2idl', 'omgidl')
-_RECORD, _MESSAGE = struct.Struct('<BQ'), struct.Struct('<HIQQ')
+_RECORD = struct.Struct('<BQ')
+_MESSAGE = struct.Struct('<HIQQ')
 _FOOTER_BYTES = _RECORD.size + 20 + len(MAGIC)
 _PARSERS: dict[int, Any] = {Opcode.SCHEMA: Schema, Opcode.CHANNEL: Channel}
 # Approximate memory of a message in addition to its data.
@@ -97,7 +98,9 @@ class McapFile:
 
     def _read_index(self) -> Mapping[int, int]:
         """Take topics and chunks from the index, and return counts; an error without one."""
-        statistics, chunks, channels = None, {}, 0
+        statistics = None
+        chunks = {}
+        channels = 0
         # Not by mcap's reader: it would unpack chunks where the footer says that the summary is.
         with self._path.open('rb') as stream:
             (footer,) = self._records(stream, self._size_bytes - _FOOTER_BYTES)
@@ -168,7 +171,8 @@ class McapFile:
 
     def _in_order(self, channels: Collection[int], start_ns: int, stop_ns: int) -> Iterator[Any]:
         """Yield messages of some channels by log time; a chunk is read when its time comes."""
-        unpacker, waiting = _Unpacker(self._path, self._size_bytes), list[Any]()
+        unpacker = _Unpacker(self._path, self._size_bytes)
+        waiting = list[Any]()
         with self._path.open('rb') as stream:
             for chunk in self._chunks:
                 holds_none = chunk.message_index_offsets and (
@@ -207,7 +211,8 @@ def _split(content: bytes, *, with_topics: bool) -> Iterator[Any]:
     end = 0
     while end < len(content):
         kind, length = _RECORD.unpack_from(content, end)
-        start, end = end + _RECORD.size, end + _RECORD.size + length
+        start = end + _RECORD.size
+        end = end + _RECORD.size + length
         min_bytes = _MESSAGE.size if kind == Opcode.MESSAGE else 0
         if end > len(content) or length < min_bytes:
             raise ValueError(f'a record of kind {kind} has {length} bytes')

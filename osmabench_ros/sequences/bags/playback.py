@@ -42,7 +42,9 @@ class Playback:
     """A position in a bag that advances with time; ConfigError if it starts after the end."""
 
     def __init__(self, bag: Bag, topics: Collection[str], settings: PlaybackSettings) -> None:
-        self._bag, self._topics, self._settings = bag, frozenset(topics), settings
+        self._bag = bag
+        self._topics = frozenset(topics)
+        self._settings = settings
         self._timing = timing_topics(bag, topics)
         kinds = {item.topic: item.message_type for item in bag.connections}
         self._apart = {name for name, kind in kinds.items() if kind.startswith(OWN_CLOCK)}

@@ -117,7 +117,8 @@ def compute_cone_share(
     the embedded simulator's cone. `depth_m` is z along the optical axis; the share is 0 where it
     is 0 or infinite. `camera_pose` is the optical frame in the world.
     """
-    position, direction = np.array(spot.position), np.array(spot.direction)
+    position = np.array(spot.position)
+    direction = np.array(spot.direction)
     if not spot.attached_to_camera:
         into_camera = camera_pose.inverse()
         position, direction = into_camera.transform(position), into_camera.rotation @ direction

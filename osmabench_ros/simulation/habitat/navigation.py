@@ -98,7 +98,8 @@ class HabitatNavigation:
 
     def measure_distance(self, start_m: ArrayLike, goal_m: ArrayLike) -> float:
         """Return the length in metres of the shortest way between two points; inf without one."""
-        start, goal = self._snap_point(start_m), self._snap_point(goal_m)
+        start = self._snap_point(start_m)
+        goal = self._snap_point(goal_m)
         if start is None or goal is None:
             return math.inf
         reply = self._worker.call('find_shortest_path', self._timeout_s, start=start, goal=goal)
@@ -106,7 +107,8 @@ class HabitatNavigation:
 
     def find_shortest_path(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64]:
         """Return the shortest polyline (N, 3) from start to goal; SimulationError without one."""
-        start, goal = self._require_point('start', start_m), self._require_point('goal', goal_m)
+        start = self._require_point('start', start_m)
+        goal = self._require_point('goal', goal_m)
         reply = self._worker.call('find_shortest_path', self._timeout_s, start=start, goal=goal)
         if reply['distance_m'] is None:
             ends = ' to '.join(map(walkable_grid.format_point, (start_m, goal_m)))

@@ -98,8 +98,10 @@ class SceneGeometry:
             pose = poses[int(self._object_row[i])]
             self._constants['pose'][i, :, :3] = pose.rotation
             self._constants['pose'][i, :, 3] = pose.translation
-            box, turned = self._local_boxes[i], np.abs(pose.rotation)
-            center, extent = pose.transform(box.center), turned @ (box.size / 2)
+            box = self._local_boxes[i]
+            turned = np.abs(pose.rotation)
+            center = pose.transform(box.center)
+            extent = turned @ (box.size / 2)
             self._minimum[i], self._maximum[i] = center - extent, center + extent
         self._instances.write(self._constants.tobytes())
 
@@ -198,7 +200,8 @@ def select_boxes(
 
     `planes` come from `find_planes`; no box that reaches into it is ever left out.
     """
-    center, extent = (minimum + maximum) / 2, (maximum - minimum) / 2
+    center = (minimum + maximum) / 2
+    extent = (maximum - minimum) / 2
     reach = center @ planes[:, :3].T + planes[:, 3] + extent @ np.abs(planes[:, :3]).T
     return np.asarray((reach >= 0).all(axis=1))
 

@@ -83,7 +83,8 @@ def sort_lights(lighting: Lighting, camera_pose: Pose) -> SortedLights:
 
 def transform_light(light: Light, camera_pose: Pose) -> Light:
     """Return the light in world coordinates, its direction a unit vector."""
-    position, direction = np.array(light.position), np.array(light.direction)
+    position = np.array(light.position)
+    direction = np.array(light.direction)
     if light.attached_to_camera:
         position, direction = camera_pose.transform(position), camera_pose.rotation @ direction
     direction = direction / max(float(np.linalg.norm(direction)), 1e-12)

@@ -293,7 +293,8 @@ class OpenGLSimulator:
                 self._color.render(self._surfaces, camera_pose, self._lighting)
                 color = self._color.read()
             depth_m, number = self._surfaces.read_depth_and_number()
-        classes, instances = self._class_of[number], self._instance_of[number]
+        classes = self._class_of[number]
+        instances = self._instance_of[number]
         return simulator.Observation(color, depth_m, classes, instances, albedo)
 
     def profile(self, camera_pose: Pose) -> dict[str, float]:

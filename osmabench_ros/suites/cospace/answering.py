@@ -128,7 +128,8 @@ class Place:
 
     def is_outside(self, box: AxisAlignedBox, sector: int) -> bool:
         """Return whether all of a box is outside of a sector and of the dead band around it."""
-        low, high = box.minimum[:2], box.maximum[:2]
+        low = box.minimum[:2]
+        high = box.maximum[:2]
         if (low <= self.eye_m[:2]).all() and (self.eye_m[:2] <= high).all():
             return False
         corners = np.array([low, (high[0], low[1]), high, (low[0], high[1])])
@@ -244,7 +245,9 @@ class ViewReader:
         points_m: NDArray[np.floating] | None,
         ways: FloorWays | None,
     ) -> None:
-        self._reader, self._points_m, self._ways = reader, points_m, ways
+        self._reader = reader
+        self._points_m = points_m
+        self._ways = ways
         self._nearest: dict[Place, NDArray[np.float64]] = {}
 
     def answer(self, asked: Asked, options: Sequence[str]) -> Said:

@@ -207,7 +207,9 @@ class _Views:
         shots: Mapping[int, Observation],
         rng: np.random.Generator,
     ) -> None:
-        self._known, self._place, self._rng = known, place, rng
+        self._known = known
+        self._place = place
+        self._rng = rng
         self._view = known.view
         self._pixels = {turn: _count_pixels(shot.instance) for turn, shot in shots.items()}
         self._whole = {turn: _list_whole(shot.instance) for turn, shot in shots.items()}

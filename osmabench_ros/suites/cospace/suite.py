@@ -317,7 +317,9 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
 
     def score(self, given: AskedQuestions) -> Iterator[MetricRecord]:
         """Yield accuracies in both modes, over orders of images, and of guesses."""
-        questions, answers, verdicts = given.questions, given.answers, given.verdicts
+        questions = given.questions
+        answers = given.answers
+        verdicts = given.verdicts
         by_rule = self._options.answerer == RULE
         missing = _ON_POINTS if by_rule and given.asked.semantic_map.dense is None else frozenset()
         left_out = missing | given.unserved
@@ -346,7 +348,8 @@ def _judge_as_published(
     """
     given = {answer.question_id: answer.value for answer in answers}
     for item in questions:
-        task, value = Task(item.category), given[item.id]
+        task = Task(item.category)
+        value = given[item.id]
         right = LETTERS[item.options.index(str(item.answer))] if item.options else str(item.answer)
         read = as_published(task if task in NUMBERED else Task.DIRECTION, str(value or ''), right)
         correct = value is not None and read == right

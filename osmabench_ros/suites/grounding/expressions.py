@@ -70,7 +70,8 @@ def off_between_m(box: AxisAlignedBox, first: AxisAlignedBox, second: AxisAligne
     Its centre, seen from above, is between 0.2 and 0.8 of the way between theirs, and at most
     BETWEEN_M next to it.
     """
-    start, way = first.center[:2], (second.center - first.center)[:2]
+    start = first.center[:2]
+    way = (second.center - first.center)[:2]
     length = float(np.linalg.norm(way))
     if length < 1e-6:
         return _UNKNOWN
@@ -236,7 +237,8 @@ def read_expression(text: str) -> Expression | None:
     """Return the meaning of an expression, None if it is worded otherwise."""
     start = _CLAUSE.search(text)
     head = text if start is None else text[: start.start()]
-    clauses, end = [], len(head)
+    clauses = []
+    end = len(head)
     while match := _CLAUSE.match(text, end):
         end = match.end()
         _, *phrases = (group for group in match.groups() if group is not None)
@@ -336,7 +338,9 @@ class _Target:
     """
 
     def __init__(self, node: SceneNode, view: SceneView, indices: Sequence[GraphIndex]) -> None:
-        self.node, self._view, self._indices = node, view, indices
+        self.node = node
+        self._view = view
+        self._indices = indices
         label = label_of(node)
         self._label = label
         others = [n for n in view.wide.things if n.id != node.id and n.label]

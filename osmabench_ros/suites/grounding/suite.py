@@ -213,7 +213,8 @@ class _Boxed(PublishedRow):
     @property
     def groups(self) -> list[str]:
         """Groups of the published table that a prediction says it is of."""
-        unique, others = _UNIQUE.get(self.unique_multiple), _OTHERS.get(self.others)
+        unique = _UNIQUE.get(self.unique_multiple)
+        others = _OTHERS.get(self.others)
         both = f'{unique}/{others}' if unique and others else None
         return ['', *(group for group in (unique, others, both) if group)]
 

@@ -108,7 +108,8 @@ def apply_to_graph(
     at the same level; relations of changed objects are derived from boxes. `named` finds objects
     in the graph, and `new_id` is for a new one, by default the next free one.
     """
-    thing, other = named(change.thing), named(change.other)
+    thing = named(change.thing)
+    other = named(change.other)
     frame = frame_of(graph, change.anchors, named)
     shift = None if frame is None else frame.axis(change.side) * change.distance_m
     if thing is None or thing.box is None:

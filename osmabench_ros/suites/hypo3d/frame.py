@@ -87,7 +87,8 @@ def chosen_anchors(graph: SceneGraph, names: Mapping[int, str]) -> dict[Side, st
     35 degrees of it and in the outer half, seen from the scene's middle; the front is the world's
     +x.
     """
-    bounds, frame = _find_bounds(graph), WorldFrame(0.0)
+    bounds = _find_bounds(graph)
+    frame = WorldFrame(0.0)
     best: dict[Side, tuple[float, int]] = {}
     for key in sorted(names):
         box = graph.by_id[key].box

@@ -142,7 +142,9 @@ class _Chooser:
     def __init__(
         self, scene: Scene, view: SceneView, seen: frozenset[int], rng: np.random.Generator
     ) -> None:
-        self._scene, self._view, self._rng = scene, view, rng
+        self._scene = scene
+        self._view = view
+        self._rng = rng
         self._named = [node for node in view.named_boxed if node.id in seen]
         held = [edge for edge in view.graph.edges if edge.type in HELD]
         self._holders = {edge.source: view.graph.by_id[edge.target] for edge in held}
@@ -180,7 +182,8 @@ class _Chooser:
     def _make_change(self, described: DescribedChange) -> changes.Change:
         """Return a described change as it is made to the scene."""
         nodes = {self._view.name(node): node for node in self._named}
-        thing, other = nodes[described.thing], nodes.get(described.other)
+        thing = nodes[described.thing]
+        other = nodes.get(described.other)
         if described.type is ChangeType.REMOVAL:
             return changes.Remove(kind='remove', object=thing.source_id)
         if described.type is ChangeType.ATTRIBUTE:
@@ -211,7 +214,8 @@ class _Chooser:
     def _draw_moves(self) -> Iterator[DescribedChange]:
         for node in self._list_free() if self._frame else ():
             if node.id in self._standing:
-                name, way = self._view.name(node), self._draw_way()
+                name = self._view.name(node)
+                way = self._draw_way()
                 yield DescribedChange(ChangeType.MOVEMENT, name, '', *way, anchors=self._anchors)
 
     def _draw_removals(self) -> Iterator[DescribedChange]:
@@ -220,7 +224,8 @@ class _Chooser:
 
     def _draw_paintings(self) -> Iterator[DescribedChange]:
         for node in self._list_free():
-            name, old = self._view.name(node), color_of(node)
+            name = self._view.name(node)
+            old = color_of(node)
             new = [color for color in sorted(BASIC_COLORS) if old and not confusable(old, color)]
             # The name of an object must not say the colour that it no longer has.
             if new and name == label_of(node):
@@ -237,7 +242,8 @@ class _Chooser:
                 continue
             for other in shuffled(self._rng, self._named)[:8]:
                 if other is not like:
-                    other_name, way = self._view.name(other), self._draw_way()
+                    other_name = self._view.name(other)
+                    way = self._draw_way()
                     yield DescribedChange(
                         ChangeType.ADDITION, name, other_name, *way, anchors=self._anchors
                     )
@@ -245,7 +251,8 @@ class _Chooser:
     def _draw_replacements(self) -> Iterator[DescribedChange]:
         for old in self._list_free():
             for new in self._list_free()[:4]:
-                name, label = self._view.name(new), label_of(new)
+                name = self._view.name(new)
+                label = label_of(new)
                 if label_of(old) != label == name and {old.id, new.id} <= self._standing:
                     yield DescribedChange(ChangeType.REPLACEMENT, self._view.name(old), name)
 
@@ -281,7 +288,9 @@ def hypothetical_questions(
 
 class _Builder:
     def __init__(self, scene: Scene, truth: GroundTruth, scene_key: str, seed: int) -> None:
-        self._truth, self._key, self._seed = truth, scene_key, seed
+        self._truth = truth
+        self._key = scene_key
+        self._seed = seed
         self._vocabulary = tuple(scene.label_set.by_name)
         self._seen = frozenset(truth.seen_instances)
         # Hidden attributes must not be needed, not even to distinguish objects.
@@ -458,7 +467,8 @@ def _find_answer(query: Query, readers: Sequence[GraphReader]) -> AnswerValue | 
     for reader in readers:
         value = reader.execute(query).value
         answers.append(None if value == 'no' and _is_nearly(query, reader) else value)
-    first, tolerance = answers[0], _TOLERANCES_M.get(query.kind, 0.0) / 2
+    first = answers[0]
+    tolerance = _TOLERANCES_M.get(query.kind, 0.0) / 2
     if first is None or not all(same_answer(item, first, tolerance) for item in answers):
         return None
     return first

@@ -153,7 +153,8 @@ def partial_match(predicted: str, reference: str) -> float:
 
 def word_f1(predicted: str, reference: str) -> float:
     """Return the F1 of the words of an answer; words that the reference lacks cost precision."""
-    said, wanted = Counter(predicted.split()), Counter(reference.split())
+    said = Counter(predicted.split())
+    wanted = Counter(reference.split())
     total = said.total() + wanted.total()
     return 2 * (said & wanted).total() / total if said and wanted else 0.0
 

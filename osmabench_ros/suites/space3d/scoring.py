@@ -128,7 +128,8 @@ class SentenceGrader:
                 return RuleGrade(False, 'declines')
             # A later one may say of another room that something is not known of it.
             said = ' '.join(sentence for sentence in sentences if not reading.is_refusal(sentence))
-        wanted, given = facts_of(right), facts_of(said)
+        wanted = facts_of(right)
+        given = facts_of(said)
         wanted = replace(wanted, rest=_LABEL.sub('', wanted.rest.strip(' ,;.')))
         if wanted.coordinates:
             return self._grade_coordinates(wanted, given)
@@ -186,7 +187,8 @@ class SentenceGrader:
 
     def _grade_objects(self, right: str, said: str, question: str) -> RuleGrade:
         """Return whether all objects or rooms are named, for an answer that only names some."""
-        right, said = _LACKS.sub('', right), _LACKS.sub('', said)
+        right = _LACKS.sub('', right)
+        said = _LACKS.sub('', said)
         if not right or _CLAUSE.search(right) or len(reading.words_of(right)) > 3 * _SHORT_WORDS:
             return _NO_RULE
         parts = [part.strip() for part in re.split(r',|\band\b', right) if part.strip()]
@@ -358,7 +360,8 @@ class Grading:
 def _make_request(
     folder: SceneFolder, number: str, said: str, schema: Mapping[str, Any] | None = None
 ) -> ModelRequest:
-    reference, prompt = folder.references[number], load_prompt('judge_space3d')
+    reference = folder.references[number]
+    prompt = load_prompt('judge_space3d')
     shown = not isinstance(reference.answer, str)
     text = prompt.render(
         question=folder.questions[number],
@@ -413,8 +416,10 @@ def _compare(entries: Sequence[tuple[str, Entry]], _mode: Mode) -> Iterator[dict
 
 
 def _sum_up(_group: Mapping[str, str], part: pd.DataFrame) -> dict[str, Any]:
-    right, by_rule = int(part['right'].sum()), int((part['by'] == 'rule').sum())
-    undecided, unanswered = int((part['by'] == 'none').sum()), int((~part['answered']).sum())
+    right = int(part['right'].sum())
+    by_rule = int((part['by'] == 'rule').sum())
+    undecided = int((part['by'] == 'none').sum())
+    unanswered = int((~part['answered']).sum())
     decided = len(part) - undecided
     low, high = wilson_interval(right, len(part))
     return {

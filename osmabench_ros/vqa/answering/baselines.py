@@ -118,7 +118,8 @@ class WordModel:
         return min(self._likely, key=lambda value: (-self._score(value, features), str(value)))
 
     def _score(self, value: AnswerValue, features: Sequence[str]) -> float:
-        words, total = self._words[value], self._totals[value] + len(self._vocabulary) + 1
+        words = self._words[value]
+        total = self._totals[value] + len(self._vocabulary) + 1
         seen = sum(math.log(words[word] + 1) for word in features)
         return math.log(self._answers[value]) + seen - len(features) * math.log(total)
 

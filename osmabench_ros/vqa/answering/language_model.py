@@ -194,7 +194,9 @@ class _Talk:
         """Serve the calls of a reply, or end with its answers."""
         reply = outcome.value
         if reply is None:
-            self.given, self.note, self.failure = {}, str(outcome.error), outcome.failure
+            self.given = {}
+            self.note = str(outcome.error)
+            self.failure = outcome.failure
         elif isinstance(reply, GivenAnswers):
             self.given = {item.id: item for item in reversed(reply.answers)}
         elif tools is not None and reply.calls:
@@ -215,7 +217,8 @@ class _Talk:
         said = result.text[:_KEPT_RESULT]
         if result.image is not None:
             said += f' (picture {result.image.sha256[:12]})'
-        name, arguments = call.name[:_LONGEST_NAME], call.arguments[:_KEPT_ARGUMENTS]
+        name = call.name[:_LONGEST_NAME]
+        arguments = call.arguments[:_KEPT_ARGUMENTS]
         self.used.append(ToolUse(name, arguments, said))
         return result
 
@@ -225,7 +228,9 @@ class _Talk:
 
     def give_up(self, reason: str) -> None:
         """End without an answer, by the fault of the model."""
-        self.given, self.note, self.incomplete = {}, reason, reason
+        self.given = {}
+        self.note = reason
+        self.incomplete = reason
 
     def answer_to(self, item: Inquiry, name: str, shown: Shown) -> Answer:
         """Return the answer to a question, with the tools that were called for it."""

@@ -61,13 +61,16 @@ def question_images(item: Inquiry, folder: Path | None) -> tuple[ImagePart, ...]
 
 def camera_at(eye_m: ArrayLike, target_m: ArrayLike) -> Pose:
     """Return the optical pose of a camera that looks at a point, level; ValueError at its own."""
-    eye, way = np.asarray(eye_m, np.float64), np.subtract(target_m, eye_m, dtype=np.float64)
+    eye = np.asarray(eye_m, np.float64)
+    way = np.subtract(target_m, eye_m, dtype=np.float64)
     across = math.hypot(way[0], way[1])
     if math.hypot(across, way[2]) < 1e-6:
         raise ValueError('the camera is at the point that it looks at')
-    yaw, pitch = math.atan2(way[1], way[0]), math.atan2(-way[2], across)
+    yaw = math.atan2(way[1], way[0])
+    pitch = math.atan2(-way[2], across)
     level = Pose.from_yaw(yaw, eye)
-    cosine, sine = math.cos(pitch), math.sin(pitch)
+    cosine = math.cos(pitch)
+    sine = math.sin(pitch)
     down = np.array([[cosine, 0.0, sine], [0.0, 1.0, 0.0], [-sine, 0.0, cosine]])
     return level @ Pose(down, np.zeros(3)) @ OPTICAL_IN_LINK
 
@@ -84,7 +87,8 @@ def view_of_points(
     """
     seen = camera.inverse().transform(points_m)
     front = seen[:, 2] > _NEAR_M
-    seen, colors = seen[front], colors[front]
+    seen = seen[front]
+    colors = colors[front]
     pixels = np.rint(intrinsics.project(seen)).astype(np.int64)
     radius = np.rint(_SPLAT_M / 2 * intrinsics.fx / seen[:, 2]).astype(np.int64)
     size = (intrinsics.height, intrinsics.width)
@@ -104,7 +108,9 @@ def _paint_squares(
     reach &= (pixels < np.array([width, height]) + _MOST_RADIUS_PX).all(1)
     # The higher row wins a pixel, so the nearest point comes last.
     order = np.flatnonzero(reach)[np.argsort(-depth[reach], kind='stable')]
-    pixels, radius, colors = pixels[order], radius[order], colors[order]
+    pixels = pixels[order]
+    radius = radius[order]
+    colors = colors[order]
     best = np.full(height * width, -1, np.int64)
     most = int(radius.max(initial=0))
     for dy in range(-most, most + 1):
@@ -138,8 +144,10 @@ def four_views(
     if found is None:
         return []
     points, colors = _without_ceiling(*found)
-    low, high = points.min(axis=0).astype(float), points.max(axis=0).astype(float)
-    middle, reach = (low + high) / 2, float(np.linalg.norm(high - low)) / 2 + 0.5
+    low = points.min(axis=0).astype(float)
+    high = points.max(axis=0).astype(float)
+    middle = (low + high) / 2
+    reach = float(np.linalg.norm(high - low)) / 2 + 0.5
     camera = Intrinsics.from_hfov(width, height, math.radians(70))
     away = 1.6 * reach
     sides = ((-1, 0), (1, 0), (0, -1), (0, 1))
@@ -169,15 +177,18 @@ def top_view_of(semantic_map: SemanticMap, *, labels: bool) -> tuple[NDArray[np.
         points, colors = _without_ceiling(*found)
     elif boxes:
         ends = [end for box in boxes.values() for end in (box.minimum, box.maximum)]
-        points, colors = np.array(ends, np.float32), np.zeros((len(ends), 3), np.uint8)
+        points = np.array(ends, np.float32)
+        colors = np.zeros((len(ends), 3), np.uint8)
     else:
         raise ValueError('the map has no points and no boxes to draw')
-    low, high = points[:, :2].min(axis=0) - 0.2, points[:, :2].max(axis=0) + 0.2
+    low = points[:, :2].min(axis=0) - 0.2
+    high = points[:, :2].max(axis=0) + 0.2
     cell_m = max(float((high - low).max()) / _TOP_PX, 0.005)
     width, height = (max(1, math.ceil(edge / cell_m)) for edge in (high - low).tolist())
 
     def pixels(xy: NDArray[np.floating]) -> NDArray[np.int64]:
-        columns, rows = (xy[:, 0] - low[0]) / cell_m, (high[1] - xy[:, 1]) / cell_m
+        columns = (xy[:, 0] - low[0]) / cell_m
+        rows = (high[1] - xy[:, 1]) / cell_m
         return np.stack([columns, rows], axis=1).astype(np.int64)
 
     if found is not None:

@@ -65,7 +65,9 @@ class FloorWays:
     def __init__(
         self, plans: FloorPlans, radius_m: float = RADIUS_M, *, margin_m: float = 0.0
     ) -> None:
-        self._plans, self._radius_m, self._margin_m = plans, radius_m, margin_m
+        self._plans = plans
+        self._radius_m = radius_m
+        self._margin_m = margin_m
         self._maps: dict[WalkableGrid, WalkableGrid] = {}
 
     def line_m(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64] | None:

@@ -87,7 +87,8 @@ def _counts(specification: SceneSpecification) -> Iterator[Draft]:
         for item in room.relations:
             group = room.group(item.subject)
             if item.relation is SpecifiedRelation.AROUND:
-                other, label = room.group(item.object[0]), normalised_name(group.label)
+                other = room.group(item.object[0])
+                label = normalised_name(group.label)
                 if _is_single(other, totals) and own[label] == group.count:
                     query = Query(QueryKind.ROUND, (label, _phrase(other, totals)))
                     yield _draft_measurement(query, group.count)

@@ -178,7 +178,8 @@ def _wrong_colors(view: SceneView, rng: np.random.Generator) -> list[str]:
 
 def logical(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Join two existence questions so that neither half gives the answer away."""
-    there, missing = list(view.by_label), list(view.absent)
+    there = list(view.by_label)
+    missing = list(view.absent)
     if not there or not missing:
         return
     per_case = max(1, limit // 8)

@@ -82,7 +82,8 @@ def _meets_ceiling(view: SceneView, node: SceneNode, number: float) -> bool:
     attached = view.index.targets(ATTACHED, node.id)
     if any(label_of(view.index.by_id[i]) == 'ceiling' for i in attached):
         return True
-    top, centre = float(box.maximum[2]), float(box.center[2])
+    top = float(box.maximum[2])
+    centre = float(box.center[2])
     lows = [
         float(other.box.minimum[2])
         for other in view.graph.of_kind(NodeKind.BACKGROUND)

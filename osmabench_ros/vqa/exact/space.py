@@ -114,7 +114,8 @@ def _shorter(
     least_m: float,
 ) -> int:
     """Return -1 if the way to the first is shorter by so much, 1 if the other's is, else 0."""
-    first_m, second_m = ways.between_m(start, one), ways.between_m(start, other)
+    first_m = ways.between_m(start, one)
+    second_m = ways.between_m(start, other)
     if first_m is None or second_m is None:
         return 0
     near, far = sorted((first_m, second_m))

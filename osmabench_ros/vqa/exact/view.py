@@ -279,7 +279,8 @@ def material_of(node: SceneNode) -> str:
 
 def _telling_name(label: str, node: SceneNode, rivals: Sequence[SceneNode]) -> str:
     others = [other for other in rivals if other is not node]
-    color, material = color_of(node), material_of(node)
+    color = color_of(node)
+    material = material_of(node)
     if not is_basic(color):
         color = ''
     if color and all(color_of(o) and not english.confusable(color, color_of(o)) for o in others):

@@ -107,7 +107,8 @@ class DeterministicJudge:
             return reading.is_denial(said) and reading.is_denial(right), 'denial'
         if _BEGINS_YES_NO.match(reading.plain(said)):
             return False, 'yes or no to an open question'
-        first, second = reading.quantities(right), reading.quantities(said)
+        first = reading.quantities(right)
+        second = reading.quantities(said)
         if first and second and {q.value for q in first} != {q.value for q in second}:
             return False, 'different numbers'
         return self._same_objects(right, said, question, is_part=is_part)
@@ -119,7 +120,8 @@ class DeterministicJudge:
             return False, 'the opposite'
         if same := _same_attribute(right, said, question):
             return same
-        wanted, given = reading.noun_phrases(right), reading.noun_phrases(said)
+        wanted = reading.noun_phrases(right)
+        given = reading.noun_phrases(said)
         if not wanted or not given:
             return False, 'empty'
         is_choice = bool(_OFFERS.search(question))
@@ -140,7 +142,8 @@ class DeterministicJudge:
         if not wanted.noun or not given.noun:
             return not wanted.noun and _same_description(wanted, given)
         known = knowledge()
-        first, second = wanted.noun.split(), given.noun.split()
+        first = wanted.noun.split()
+        second = given.noun.split()
         if ''.join(first) == ''.join(second) or known.name(wanted.noun) == known.name(given.noun):
             return True
         by_head = 1 in (len(first), len(second)) and first[-1] == second[-1]
@@ -175,7 +178,8 @@ def _same_polarity(right: str, said: str) -> tuple[bool, str]:
 
 
 def _is_close(question: Question, value: AnswerValue) -> tuple[bool, str]:
-    right, said = reading.as_number(question.answer), reading.as_number(value)
+    right = reading.as_number(question.answer)
+    said = reading.as_number(value)
     # "There are no chairs" counts them, a bare "no" does not.
     if said is None and right == 0 and reading.is_denial(value) and reading.plain(value) != 'no':
         said = 0.0
@@ -206,10 +210,8 @@ def _same_quantity(right: str, said: str) -> bool:
 def _same_attribute(right: str, said: str, question: str) -> tuple[bool, str] | None:
     """Return whether the attribute that a question asks for is right, None if it asks for none."""
     asked = ASKS_ATTRIBUTE.search(question)
-    wanted, given = (
-        reading.noun_phrases(right),
-        reading.noun_phrases(reading.predicate(said, question))[:1],
-    )
+    wanted = reading.noun_phrases(right)
+    given = reading.noun_phrases(reading.predicate(said, question))[:1]
     if asked and asked['materials'] and any(thing.materials for thing in wanted):
         found = {material for thing in given for material in thing.materials}
         return any(thing.materials & found for thing in wanted), 'material'

@@ -201,7 +201,8 @@ def noun_phrases(text: str) -> tuple[NounPhrase, ...]:
 
 def _before_postmodifiers(words: list[str]) -> list[str]:
     known = knowledge().words
-    empty, ends = known['empty'], known['sides'] | known['relatives']
+    empty = known['empty']
+    ends = known['sides'] | known['relatives']
     named = False
     for position, word in enumerate(words):
         follows = words[position + 1] if position + 1 < len(words) else ''

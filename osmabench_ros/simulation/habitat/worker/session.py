@@ -181,7 +181,8 @@ class Session:
 
         `occlusion` darkens corners of the lit image, `unlit_occlusion` of the unlit one.
         """
-        self._shaded, self._textures = (shading, occlusion), ('flat', unlit_occlusion)
+        self._shaded = (shading, occlusion)
+        self._textures = ('flat', unlit_occlusion)
         self._shine([_make_light(light) for light in lights])
 
     def _shine(self, infos: list[Any]) -> None:
@@ -325,7 +326,8 @@ def _make_sensor(name: str, config: dict[str, Any]) -> Any:
     sensor.sensor_subtype = habitat_sim.SensorSubType.PINHOLE
     sensor.resolution = magnum.Vector2i(config['height'], config['width'])
     sensor.hfov = config['hfov_deg']
-    sensor.near, sensor.far = config['near_m'], config['far_m']
+    sensor.near = config['near_m']
+    sensor.far = config['far_m']
     sensor.position = magnum.Vector3(0.0)  # the agent is put where the camera is
     if name != 'color':
         sensor.channels = 1

@@ -52,7 +52,8 @@ class Walking:
     def _compute(self, settings: dict[str, Any]) -> bool:
         mesh = habitat_sim.NavMeshSettings()
         mesh.set_defaults()
-        mesh.agent_radius, mesh.agent_height = settings['radius_m'], settings['height_m']
+        mesh.agent_radius = settings['radius_m']
+        mesh.agent_height = settings['height_m']
         mesh.cell_size = mesh.cell_height = settings['cell_m']
         mesh.include_static_objects = not settings['as_loaded']
         try:
@@ -164,7 +165,8 @@ class Walking:
         self.finder.seed(seed)
         start, *points = (self._draw_point() for _ in range(goals + 1))
         self._place_agent(agent, start, 0.0)
-        states, numbers = [_read_state(agent)], []
+        states = [_read_state(agent)]
+        numbers = []
         for number, point in enumerate(points):
             follower = self._make_follower(None)
             try:
