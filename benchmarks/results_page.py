@@ -61,7 +61,7 @@ INTRODUCTION = """# Results
 `make results` writes this page from the reports of the runs, and resumes where it was interrupted.
 A cell is the mean over scenes, with its 95 % t interval ([statistics](statistics.md)) where there
 are three or more; a mean over fewer scenes than the others has their number in parentheses.
-References use ground truth and do not compete. To add your method: [mappers](mappers.md).
+References use ground truth and do not compete.
 """
 
 NOTED = 'Questions: '
