@@ -92,11 +92,11 @@ def read_columns(*tables: str) -> tuple[Column, ...]:
 
 
 def make_field_cells(item: object, table: str, absent: Cell = ABSENT) -> list[Cell]:
-    """Return the cells of the fields of an object, `absent` where one is None."""
-    return [
-        scale_cell(getattr(item, x.field, None), x.factor, x.digits, absent)
-        for x in read_columns(table)
-    ]
+    """Return the cells of the fields of an object, `absent` where it or a field is None."""
+    columns = read_columns(table)
+    values = [None if item is None else getattr(item, x.field) for x in columns]
+    found = zip(values, columns, strict=True)
+    return [scale_cell(value, x.factor, x.digits, absent) for value, x in found]
 
 
 def make_score_cell(row: Any, number: Callable[[float], str] = format_plain) -> Cell:

@@ -109,6 +109,16 @@ class Measurements:
         mapped = self.mapping.mapped
         return mapped / self.mapping_s if mapped and self.mapping_s > 0 else None
 
+    @property
+    def mapper_memory_bytes(self) -> int | None:
+        """Peak memory of the mapper, None if unknown."""
+        return self.peak_memory_bytes.get(self.mapper) or None
+
+    @property
+    def mapper_gpu_memory_bytes(self) -> int | None:
+        """Peak GPU memory of the mapper, None if unknown or if it used none."""
+        return self.peak_gpu_memory_bytes.get(self.mapper) or None
+
 
 _RECORDS = TypeAdapter(tuple[MetricRecord, ...])
 
@@ -132,8 +142,7 @@ def _records(measured: Measurements) -> Iterator[MetricRecord]:
     rate, mapped = measured.frames_per_second, measured.mapping.mapped or 0
     yield MetricRecord(SUITE, '', 'mapping_frames_per_second', value=rate, n=mapped)
     for name in ('memory_bytes', 'gpu_memory_bytes'):
-        # Memory of 0 bytes is unknown; without GPU memory the mapper used none.
-        memory = getattr(measured, f'peak_{name}').get(measured.mapper) or None
+        memory = getattr(measured, f'mapper_{name}')
         yield _cost(f'mapper_peak_{name}', memory, 0 if memory is None else 1)
     if measured.pacing == 'realtime':
         speed = measured.speed_factor

@@ -1,7 +1,10 @@
 import pytest
 
-from osmabench_ros.reports.cells import format_plain
+from osmabench_ros.metrics.message_timing import Staleness
+from osmabench_ros.reports.cells import ABSENT, format_plain, make_field_cells
 from osmabench_ros.reports.tidy import NOT_APPLICABLE
+from osmabench_ros.runs.sweep import SweepPoint
+from osmabench_ros.runs.timings import Measurements, Participation
 
 
 @pytest.mark.parametrize(
@@ -23,3 +26,27 @@ from osmabench_ros.reports.tidy import NOT_APPLICABLE
 )
 def test_figures_are_shown_as_people_write_them(value, text):
     assert format_plain(value) == text
+
+
+def test_the_costs_of_a_run_have_the_memory_of_its_mapper():
+    memory, gpu_memory = {'mapper': 3 << 20, 'evaluator': 5}, {'mapper': 7 << 20}
+    run = Measurements('lockstep', 60, 'mapper', 1.5, (), memory, None, None, gpu_memory)
+    texts = [cell.text for cell in make_field_cells(run, 'costs')]
+    assert texts == ['60', '1.5', NOT_APPLICABLE, NOT_APPLICABLE, '3', '7']
+
+
+def test_every_column_is_a_field_of_its_rows():
+    run = Measurements('lockstep', 60, 'mapper')
+    rows = {
+        'costs': run,
+        'speed': run,
+        'frames': Participation('mapper', 60),
+        'latency': Participation('mapper', 60),
+        'staleness': Staleness(1.5, 4.0, 0.25, 3),
+        'sweep': SweepPoint(run_id='run', speed_factor=2.0),
+    }
+    for table, item in rows.items():
+        assert len(make_field_cells(item, table)) == len(make_field_cells(None, table))
+    with pytest.raises(AttributeError, match='maps'):
+        make_field_cells(run, 'staleness')
+    assert set(make_field_cells(None, 'staleness')) == {ABSENT}
