@@ -27,7 +27,7 @@ from osmabench_ros.base.files import claim_folder
 from osmabench_ros.runs.evaluate.evaluation import REPORT
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 from osmabench_ros.runs.report_model import RunReport, without_classes
-from osmabench_ros.runs.run_manifest import FIGURES, MANIFEST
+from osmabench_ros.runs.run_manifest import MANIFEST, METRICS
 
 MOST_S, MOST_GIB, MOST_OPENING_S = 60.0, 2.0, 2.0
 
@@ -63,7 +63,7 @@ def copy_runs(source: MatrixOnDisk, root: Path, count: int) -> None:
 
 
 def _files_of(run: Path) -> dict[str, str]:
-    files = sorted(file for file in run.glob('*.json') if file.name != FIGURES)
+    files = sorted(file for file in run.glob('*.json') if file.name != METRICS)
     return {file.name: file.read_text() for file in files}
 
 
@@ -76,7 +76,7 @@ def _write_report(report: dict[str, Any], seed: int, rng: np.random.Generator, r
             record['value'] = float(np.clip(record['value'] + step, 0, 1))
     (run / REPORT).write_text(json.dumps(report))
     noted = without_classes(RunReport.model_validate(report))
-    (run / FIGURES).write_text(noted.model_dump_json())
+    (run / METRICS).write_text(noted.model_dump_json())
 
 
 def opening_s(page: Path, picture: Path) -> float:
@@ -108,7 +108,7 @@ def fixed_load_s(root: Path) -> float:
     """Return the seconds that json takes to read and write the figures of all runs."""
     started = time.perf_counter()
     for run in MatrixOnDisk(root).run_ids:
-        json.dumps(json.loads((root / run / FIGURES).read_text()))
+        json.dumps(json.loads((root / run / METRICS).read_text()))
     return time.perf_counter() - started
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.content import read_dialogue
-from osmabench_ros.runs.evaluate.evaluation import GROWTH, ReportOverTime
+from osmabench_ros.runs.evaluate.evaluation import OVER_TIME, ReportOverTime
 from osmabench_ros.runs.matrix_on_disk import LIVE, REMAPPED, runs_beside
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import RunReport, Status, join_run
@@ -55,7 +55,7 @@ def _score_live(plan: RunPlan) -> Iterator[MetricRecord]:
     of them right for good; not applicable if they never do.
     """
     for other in runs_beside(plan, LIVE):
-        report = read_model(ReportOverTime, other.directory / GROWTH)
+        report = read_model(ReportOverTime, other.directory / OVER_TIME)
         seen = [
             (moment.frames, record)
             for moment in report.moments

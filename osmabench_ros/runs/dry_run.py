@@ -9,7 +9,7 @@ from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.evaluation import make_suites
 from osmabench_ros.runs.matrix_on_disk import Stage, next_stage
 from osmabench_ros.runs.preparation import Preparation
-from osmabench_ros.runs.run_manifest import find_growth
+from osmabench_ros.runs.run_manifest import find_extra_work
 from osmabench_ros.suites.hypo3d.suite import hypo3d_options
 from osmabench_ros.suites.suite import models_asked_by
 
@@ -29,10 +29,10 @@ def list_expected_work(config: MatrixConfig, out: Path, *, fresh: bool = False) 
     plans = preparation.plans(config, out / config.name)
     work = dict.fromkeys((plan.identity.run_id for plan in plans), _from(Stage.PREPARE))
     if not fresh:
-        growth = find_growth(plans, preparation.digest_of)
+        extra = find_extra_work(plans, preparation.digest_of)
         stages = {plan.identity.run_id: next_stage(plan.directory) for plan in plans}
         work = {run_id: _from(stage) if stage else DONE for run_id, stage in stages.items()}
-        for plan, reasons in growth.runs:
+        for plan, reasons in extra.runs:
             why = '; '.join(map(str, reasons))
             work[plan.identity.run_id] = f'{_from(Stage.EVALUATE)}, since {why}'
     identities = [plan.identity for plan in plans]

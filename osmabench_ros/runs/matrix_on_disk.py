@@ -64,7 +64,7 @@ class Stage(str, Enum):
 def next_stage(directory: Path) -> Stage | None:
     """Return the stage that a run goes on with, by its folder; None if it is done."""
     if (directory / 'report.json').exists():
-        return None if run_manifest.has_figures(directory) else Stage.FINISH
+        return None if run_manifest.has_metrics(directory) else Stage.FINISH
     if (directory / 'map').exists():
         return Stage.EVALUATE
     return Stage.MAP if (directory / MANIFEST).exists() else Stage.PREPARE
@@ -78,18 +78,18 @@ def claim(
     *,
     fresh: bool = False,
     sweep: bool = False,
-) -> run_manifest.Growth:
+) -> run_manifest.ExtraWork:
     """Check that a locked folder has only results that `plans` go on with, and write its manifest.
 
-    Returns which of them have to be done again, as `find_growth`; `fresh` moves all aside.
+    Returns which of them have to be done again, as `find_extra_work`; `fresh` moves all aside.
     """
     files.claim_folder(root)
     if fresh:
         files.move_aside(root)
     files.check_file(root / MANIFEST)
-    growth = run_manifest.find_growth(plans, digest_of)
+    extra = run_manifest.find_extra_work(plans, digest_of)
     write_manifest(root, config, plans, sweep=sweep)
-    return growth
+    return extra
 
 
 class MatrixManifest(Strict):
@@ -241,8 +241,8 @@ class MatrixOnDisk:
         if classes is None:
             return self._report(run.run_id, file)
         of_classes = any(name for *_, name in classes)
-        if run.state is RunState.DONE and not of_classes and run_manifest.has_figures(folder):
-            file = run_manifest.FIGURES
+        if run.state is RunState.DONE and not of_classes and run_manifest.has_metrics(folder):
+            file = run_manifest.METRICS
         return without_classes(self._report(run.run_id, file), classes)
 
     def _file(self, run: RunOnDisk) -> str | None:

@@ -208,9 +208,9 @@ class Preparation:
             run_manifest.describe_shared(plan, self.digest_of(plan)),
         )
 
-    def grow(self, growth: run_manifest.Growth, progress: Progress) -> None:
+    def prepare_extra_work(self, extra: run_manifest.ExtraWork, progress: Progress) -> None:
         """Add the questions of more suites to prepared scenes, and have maps scored again."""
-        for plan in growth.scenes:
+        for plan in extra.scenes:
             directory = plan.shared_directory
             progress(f'{directory.name}: adding the questions of more suites', 0.0)
             with files.atomic_directory(directory, files.Existing.MERGE) as temporary:
@@ -220,7 +220,7 @@ class Preparation:
                 directory / run_manifest.MANIFEST,
                 run_manifest.describe_shared(plan, self.digest_of(plan)),
             )
-        for plan, reasons in growth.runs:
+        for plan, reasons in extra.runs:
             why = '; '.join(map(str, reasons))
             progress(f'{plan.identity.run_id}: the map is kept and scored again: {why}', 0.0)
             run_manifest.forget_scores(plan)
@@ -269,8 +269,8 @@ class Preparation:
         folders = {plan.shared_directory: plan for plan in self.plans(config, root)}
         with run_manifest.lock_folder(root):
             kept = {folder: folder.exists() for folder in folders}
-            growth = run_manifest.find_growth(folders.values(), self.digest_of)
-            self.grow(run_manifest.Growth(growth.scenes), progress)
+            extra = run_manifest.find_extra_work(folders.values(), self.digest_of)
+            self.prepare_extra_work(run_manifest.ExtraWork(extra.scenes), progress)
             for plan in folders.values():
                 self.prepare(plan, progress)
         return kept

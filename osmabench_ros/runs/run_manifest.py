@@ -27,7 +27,7 @@ from osmabench_ros.base.configuration import version
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.runs.config import MapperConfig
-from osmabench_ros.runs.evaluate.evaluation import GROWTH, make_suites
+from osmabench_ros.runs.evaluate.evaluation import OVER_TIME, make_suites
 from osmabench_ros.runs.host import describe_surroundings
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan
@@ -161,9 +161,9 @@ SHARED_FOLDER = 'shared'
 """Key of a run's manifest: the folder with the data of all runs on the same scene and path."""
 WARNINGS = 'warnings'
 RESULTS = 'results'
-"""Key of a run's manifest: digests of its files of figures, once they are all there."""
-FIGURES = 'figures.json'
-"""Beside the report of a run: the part of it that the report of many runs needs."""
+"""Key of a run's manifest: digests of its files of metrics, once they are all there."""
+METRICS = 'figures.json'
+"""Next to the report of a run: the part of it that the report of many runs needs."""
 ABSENT = 'absent'
 REQUIREMENTS = 'requirements'
 _SUITES, _SHARED_PREFIX = 'suites', 'shared '
@@ -340,7 +340,7 @@ def _show_value(value: Any, first: int) -> str:
 
 
 @dataclass(frozen=True)
-class Growth:
+class ExtraWork:
     """The work that a configuration with more in it adds to the results of one with less.
 
     `scenes` holds one run for each shared folder that lacks questions; `runs` those with maps that
@@ -351,7 +351,7 @@ class Growth:
     runs: tuple[tuple[RunPlan, tuple[Difference, ...]], ...] = ()
 
 
-def find_growth(plans: Iterable[RunPlan], digest_of: Callable[[RunPlan], str]) -> Growth:
+def find_extra_work(plans: Iterable[RunPlan], digest_of: Callable[[RunPlan], str]) -> ExtraWork:
     """Compare noted inputs of results with today's, and return the work that is left.
 
     `digest_of` gives the digest of the scene of a run. Raises RunError, key by key, if maps or
@@ -392,7 +392,7 @@ def find_growth(plans: Iterable[RunPlan], digest_of: Callable[[RunPlan], str]) -
     ]
     if refused:
         raise _describe_refusal(refused)
-    return Growth(tuple(scenes), tuple(runs))
+    return ExtraWork(tuple(scenes), tuple(runs))
 
 
 def _describe_refusal(refused: Mapping[str, Sequence[Path]]) -> RunError:
@@ -411,7 +411,7 @@ def _describe_refusal(refused: Mapping[str, Sequence[Path]]) -> RunError:
 
 def forget_scores(plan: RunPlan) -> None:
     """Delete the report of a run, so that its map is scored again; answers are written over."""
-    for name in (plan.report_file.name, GROWTH, FIGURES):
+    for name in (plan.report_file.name, OVER_TIME, METRICS):
         files.discard(plan.directory / name)
 
 
@@ -419,18 +419,18 @@ def finish_run(plan: RunPlan) -> None:
     """Record the digests of a run's results in its manifest, and its metrics over all classes."""
     manifest = plan.directory / MANIFEST
     before = files.read_json(manifest)
-    written = (plan.report_file, plan.directory / GROWTH)
+    written = (plan.report_file, plan.directory / OVER_TIME)
     results = {file.name: files.sha256_of(file) for file in written if file.exists()}
     if before.get(RESULTS) != results:
         files.write_json(manifest, {**before, RESULTS: results})
-    if plan.report_file.exists() and not has_figures(plan.directory):
+    if plan.report_file.exists() and not has_metrics(plan.directory):
         report = read_model(RunReport, plan.report_file)
-        files.write_text(plan.directory / FIGURES, without_classes(report).model_dump_json())
+        files.write_text(plan.directory / METRICS, without_classes(report).model_dump_json())
 
 
-def has_figures(directory: Path) -> bool:
+def has_metrics(directory: Path) -> bool:
     """Return whether the metrics of a run are noted, and its report was not written since."""
-    noted = directory / FIGURES
+    noted = directory / METRICS
     report = directory / 'report.json'
     return noted.is_file() and noted.stat().st_mtime_ns >= report.stat().st_mtime_ns
 

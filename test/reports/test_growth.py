@@ -14,7 +14,7 @@ from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.maps.storage import read_map, write_map
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluate.evaluation import GROWTH, score_over_time
+from osmabench_ros.runs.evaluate.evaluation import OVER_TIME, score_over_time
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, plan_runs
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 
@@ -82,7 +82,7 @@ def test_quality_grows_and_the_last_map_counts_once(growth):
 
 
 def test_it_is_scored_once_and_the_answers_of_the_run_stay(plan, growth):
-    file = plan.directory / GROWTH
+    file = plan.directory / OVER_TIME
     answers = sorted((plan.directory / 'vqa').rglob('*'))
     before = file.stat().st_mtime_ns, [path.stat().st_mtime_ns for path in answers]
     assert scored(plan) == growth
@@ -113,7 +113,7 @@ def test_the_page_shows_it(plan, growth, matrix, html):
 @pytest.mark.full
 def test_a_language_model_is_not_asked_about_maps_on_the_way(plan, matrix, tmp_path):
     shutil.copytree(plan.root, tmp_path / 'matrix')
-    (tmp_path / 'matrix' / plan.identity.run_id / GROWTH).unlink(missing_ok=True)
+    (tmp_path / 'matrix' / plan.identity.run_id / OVER_TIME).unlink(missing_ok=True)
     with LoopbackModels(reply=scripted_model.reply) as server:
         options = {'answerer': 'openai:m', 'base_url': server.url, 'cache': str(tmp_path / 'kept')}
         suites = (

@@ -16,7 +16,7 @@ from osmabench_ros.reports.matrix import rebuild_report
 from osmabench_ros.reports.page import page
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunState
 from osmabench_ros.runs.report_model import MatrixReport, Status
-from osmabench_ros.runs.run_manifest import FIGURES, PAGES, finish_run, lock_folder
+from osmabench_ros.runs.run_manifest import METRICS, PAGES, finish_run, lock_folder
 
 FILES = ('report.json', 'report.csv', 'report.html')
 
@@ -202,7 +202,7 @@ def test_the_noted_figures_give_the_same_report(matrix, tmp_path):
         finish_run(plan)
         # That it is not read any more shows in what is wrong with it.
         text = plan.report_file.read_text().replace('"value":', '"values":')
-        stamp = (plan.directory / FIGURES).stat().st_mtime_ns
+        stamp = (plan.directory / METRICS).stat().st_mtime_ns
         plan.report_file.write_text(text)
         os.utime(plan.report_file, ns=(stamp, stamp))
     assert reports() == without

@@ -23,7 +23,12 @@ from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, EvaluationJob, evaluate_run
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.report_model import RunReport, Status, without_classes
-from osmabench_ros.runs.run_manifest import FIGURES, finish_run, has_figures, read_finished
+from osmabench_ros.runs.run_manifest import (
+    METRICS,
+    finish_run,
+    has_metrics,
+    read_finished,
+)
 from osmabench_ros.sequences.ground_truth import write_ground_truth
 from osmabench_ros.suites.map_geometry import MapGeometrySuite
 from osmabench_ros.vqa.question_files import read_complete
@@ -109,8 +114,8 @@ def test_a_report_of_something_else_is_told(done):
 
 def test_the_figures_of_no_single_class_lie_beside_the_report(done):
     whole = read_model(RunReport, done.report_file)
-    assert has_figures(done.directory)
-    noted = read_model(RunReport, done.directory / FIGURES)
+    assert has_metrics(done.directory)
+    noted = read_model(RunReport, done.directory / METRICS)
     assert noted == without_classes(whole)
     of_classes = [item for item in whole.metrics if item.class_name]
     assert of_classes
@@ -118,11 +123,11 @@ def test_the_figures_of_no_single_class_lie_beside_the_report(done):
 
 
 def test_figures_of_an_earlier_report_count_no_more(done):
-    noted = (done.directory / FIGURES).stat().st_mtime_ns
+    noted = (done.directory / METRICS).stat().st_mtime_ns
     os.utime(done.report_file, ns=(noted + 1, noted + 1))
-    assert not has_figures(done.directory)
+    assert not has_metrics(done.directory)
     finish_run(done)
-    assert has_figures(done.directory)
+    assert has_metrics(done.directory)
 
 
 SUITES = [

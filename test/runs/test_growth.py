@@ -20,9 +20,9 @@ from osmabench_ros.runs.matrix_on_disk import claim
 from osmabench_ros.runs.run_manifest import (
     MANIFEST,
     Difference,
-    Growth,
+    ExtraWork,
     describe_shared,
-    find_growth,
+    find_extra_work,
     write_run_manifest,
 )
 
@@ -75,8 +75,8 @@ def done(files):
     return files
 
 
-def reasons(growth):
-    return {tuple(map(str, found)) for _, found in growth.runs}
+def reasons(extra):
+    return {tuple(map(str, found)) for _, found in extra.runs}
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def reasons(growth):
     ],
 )
 def test_more_runs_leave_those_that_are_done(done, more):
-    assert find_growth(planned(done, **more), digest_of) == Growth()
+    assert find_extra_work(planned(done, **more), digest_of) == ExtraWork()
 
 
 @pytest.mark.parametrize(
@@ -104,16 +104,16 @@ def test_more_runs_leave_those_that_are_done(done, more):
 )
 def test_more_scores_keep_the_maps(done, more, reason, monkeypatch):
     monkeypatch.chdir(done)
-    growth = find_growth(planned(done, **more), digest_of)
-    assert (len(growth.runs), growth.scenes) == (4, ())
-    [[found]] = reasons(growth)
+    extra = find_extra_work(planned(done, **more), digest_of)
+    assert (len(extra.runs), extra.scenes) == (4, ())
+    [[found]] = reasons(extra)
     assert found.startswith(reason)
 
 
 def test_a_suite_with_questions_of_its_own_adds_them_to_the_scene(done):
-    growth = find_growth(planned(done, suites=[*SUITES, {'name': 'cospace'}]), digest_of)
-    assert [plan.shared_directory.name for plan in growth.scenes] == ['d.s.0']
-    assert len(growth.runs) == 4
+    extra = find_extra_work(planned(done, suites=[*SUITES, {'name': 'cospace'}]), digest_of)
+    assert [plan.shared_directory.name for plan in extra.scenes] == ['d.s.0']
+    assert len(extra.runs) == 4
 
 
 FEWER_QUESTIONS = [{'name': 'map_geometry'}, {'name': 'exact_questions', 'options': {'count': 5}}]
@@ -147,13 +147,13 @@ def test_the_address_of_a_server_may_be_corrected(done):
 
     for plan in planned(done, suites=ask(8702)):
         write_run_manifest(plan, digest_of(plan))
-    assert find_growth(planned(done, suites=ask(8701)), digest_of) == Growth((), ())
+    assert find_extra_work(planned(done, suites=ask(8701)), digest_of) == ExtraWork((), ())
 
 
 @pytest.mark.parametrize(('changes', 'named'), OF_SETTINGS)
 def test_another_setting_is_refused_by_its_key(done, changes, named):
     with pytest.raises(RunError) as caught:
-        find_growth(planned(done, **changes), digest_of)
+        find_extra_work(planned(done, **changes), digest_of)
     assert f'were made with other settings: {named}. Start over with --fresh' in str(caught.value)
 
 
@@ -167,13 +167,13 @@ def test_another_setting_is_refused_by_its_key(done, changes, named):
 def test_other_inputs_are_refused_by_name(done, file, text, named):
     (done / file).write_text(text)
     with pytest.raises(RunError, match=named):
-        find_growth(planned(done), digest_of)
+        find_extra_work(planned(done), digest_of)
 
 
 def test_another_scene_and_another_version_are_refused(done, monkeypatch):
     monkeypatch.setattr(module, 'version', lambda: '99')
     with pytest.raises(RunError) as caught:
-        find_growth(planned(done), lambda _plan: 64 * '2')
+        find_extra_work(planned(done), lambda _plan: 64 * '2')
     assert 'd.s.0 and 4 more were made with other settings' in str(caught.value)
     assert 'scene d.s.0: 11111111 -> 22222222; version of osmabench_ros: ' in str(caught.value)
 
@@ -183,26 +183,26 @@ def test_another_version_of_exact_questions_is_refused(done, monkeypatch):
     with pytest.raises(
         RunError, match=r'version of exact_questions: exact/\d+ -> exact/99\. Start'
     ):
-        find_growth(planned(done), digest_of)
+        find_extra_work(planned(done), digest_of)
 
 
 def test_of_many_differences_the_first_are_named(done):
     camera = {'width': 64, 'height': 48, 'hfov_deg': 80, 'near_m': 0.1, 'far_m': 20}
     plans = planned(done, camera=camera, robot={'radius_m': 0.1})
     with pytest.raises(RunError, match=r'camera.far_m: 50.0 -> 20.0; .*; and 1 more\. Start'):
-        find_growth(plans, digest_of)
+        find_extra_work(plans, digest_of)
 
 
 def test_a_run_without_results_may_be_of_anything(done):
     for plan in planned(done):
         plan.map_directory.rmdir()
-    assert find_growth(planned(done, mappers=COARSE), digest_of) == Growth()
+    assert find_extra_work(planned(done, mappers=COARSE), digest_of) == ExtraWork()
 
 
 def test_results_that_do_not_say_what_they_come_from_are_refused(done):
     (done / 'runs' / 'shared' / 'd.s.0' / MANIFEST).unlink()
     with pytest.raises(RunError, match='an earlier version did not note them.*--fresh'):
-        find_growth(planned(done), digest_of)
+        find_extra_work(planned(done), digest_of)
 
 
 def test_fresh_moves_all_aside(files):

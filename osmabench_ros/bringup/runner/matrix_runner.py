@@ -24,7 +24,7 @@ from osmabench_ros.runs.matrix_on_disk import RunState, matrices_beside
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
-from osmabench_ros.runs.run_manifest import find_growth, lock_folder
+from osmabench_ros.runs.run_manifest import find_extra_work, lock_folder
 from osmabench_ros.runs.sweep import (
     SweepPoint,
     SweepReport,
@@ -110,11 +110,11 @@ def _claim_runs(
     """
     plans = preparation.plans(config, root)
     with lock_folder(root):
-        growth = matrix_on_disk.claim(
+        extra = matrix_on_disk.claim(
             root, config, plans, preparation.digest_of, fresh=fresh, sweep=sweep
         )
         matrix_on_disk.check_results(root, () if sweep else plans)
-        preparation.grow(growth, progress)
+        preparation.prepare_extra_work(extra, progress)
         yield plans
 
 
@@ -186,7 +186,7 @@ def run_sweep(
             return preparation.plans(at_speed(config, speed), root)
 
         def run(plan: RunPlan, part: Progress) -> RunReport:
-            preparation.grow(find_growth([plan], preparation.digest_of), part)
+            preparation.prepare_extra_work(find_extra_work([plan], preparation.digest_of), part)
             return run_one(plan, preparation, nodes, part)
 
         series = []

@@ -9,7 +9,7 @@ import pandas as pd
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.reports import tidy
 from osmabench_ros.reports.charts import vega
-from osmabench_ros.runs.evaluate.evaluation import GROWTH, ReportOverTime
+from osmabench_ros.runs.evaluate.evaluation import OVER_TIME, ReportOverTime
 from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
 
 PANEL_WIDTH_PX, PANEL_HEIGHT_PX = 240, 150
@@ -30,7 +30,7 @@ class ViewOverTime:
 def view_over_time(runs: Sequence[tidy.Run]) -> ViewOverTime:
     """Return the scores over time of the runs that have any."""
     titles = tidy.make_full_titles(runs)
-    files = [(run, run.plan.directory / GROWTH) for run in runs]
+    files = [(run, run.plan.directory / OVER_TIME) for run in runs]
     found = [(run, read_model(ReportOverTime, file)) for run, file in files if file.exists()]
     moments = [(run, moment) for run, report in found for moment in report.moments]
     known = tidy.select_map_headlines([moment.metrics for _, moment in moments])

@@ -447,7 +447,8 @@ class EvaluationQueue:
 
 
 SCHEMA = 'osmabench.growth/1'
-GROWTH = 'growth.json'
+OVER_TIME = 'growth.json'
+"""File of the scores over time, next to the report of the run."""
 
 
 class RecordsAtTime(Strict):
@@ -477,7 +478,7 @@ def score_over_time(
     first_stamp_ns: int = FIRST_STAMP_NS,
 ) -> ReportOverTime:
     """Score the maps of a run on the way and the final one, without suites that ask a model."""
-    file = inputs.output_directory / GROWTH
+    file = inputs.output_directory / OVER_TIME
     if file.exists():
         return read_model(ReportOverTime, file)
     final = read_map(inputs.map_directory)
@@ -560,7 +561,7 @@ def collect_judged_records(
         if folder is not None and report.status is report_model.Status.COMPLETE:
             if timed:
                 found += _read_records(folder / TIMINGS, 'records')
-            found += _read_records(folder / GROWTH, 'metrics')
+            found += _read_records(folder / OVER_TIME, 'metrics')
     return tuple(found)
 
 

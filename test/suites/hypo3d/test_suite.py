@@ -13,7 +13,7 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.changed_scenes import with_changed_scenes
 from osmabench_ros.runs import matrix_on_disk
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
-from osmabench_ros.runs.evaluate.evaluation import GROWTH, RecordsAtTime, ReportOverTime
+from osmabench_ros.runs.evaluate.evaluation import OVER_TIME, RecordsAtTime, ReportOverTime
 from osmabench_ros.runs.matrix_on_disk import write_manifest
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.report_model import RunReport, Status
@@ -380,8 +380,8 @@ def write_growth(plan, values):
         for frames, value in values.items()
     )
     growth = ReportOverTime(run_id=plan.identity.run_id, moments=moments, metrics=())
-    (plan.directory / GROWTH).unlink(missing_ok=True)
-    write_json(plan.directory / GROWTH, growth.model_dump(mode='json'))
+    (plan.directory / OVER_TIME).unlink(missing_ok=True)
+    write_json(plan.directory / OVER_TIME, growth.model_dump(mode='json'))
 
 
 def test_a_language_model_is_told_of_the_change_and_asked_about_the_scene_after_it(tmp_path):
