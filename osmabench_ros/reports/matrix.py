@@ -12,19 +12,25 @@ from typing import Any
 from osmabench_ros.base import files
 from osmabench_ros.base.processes import without_garbage_collection
 from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import ConfigError, RunError, choose
 from osmabench_ros.metrics.record import COLUMNS, RUN_COLUMNS, MetricRecord
 from osmabench_ros.reports.cells import write_csv_text
-from osmabench_ros.reports.changed_scenes import with_changed_scenes
+from osmabench_ros.reports.content import read_dialogue
 from osmabench_ros.reports.page.page import RUNS_A_PAGE, PagedReport, write_page
 from osmabench_ros.reports.tidy import Run, select_table_headlines
-from osmabench_ros.runs import report_model, run_manifest
+from osmabench_ros.runs import matrix_on_disk, report_model, run_manifest
 from osmabench_ros.runs.config import MatrixConfig
-from osmabench_ros.runs.evaluate.evaluation import collect_judged_records, versions
+from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import COVERAGE_FILE
 from osmabench_ros.runs.report_model import MatrixReport, RunReport
+from osmabench_ros.runs.shared_path import driven_trajectory
+from osmabench_ros.simulation.schedule import Moment
+from osmabench_ros.suites.hypo3d import suite as hypo3d
+from osmabench_ros.suites.hypo3d.generation import SUITE as HYPO3D
+from osmabench_ros.suites.hypo3d.generation import Hypo3DRun
 from osmabench_ros.vqa.exact.generation import uneven_mix
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Question
@@ -33,12 +39,6 @@ from osmabench_ros.vqa.scores import common_accuracies
 _MOST_NAMED = 3
 MOST_ON_ONE_PAGE = 100
 """Runs in one file; the report of more is a first page and pages of runs."""
-
-
-def write_csv(report: MatrixReport, path: Path) -> Path:
-    """Write one row a record, columns as in report.json, null as an empty cell."""
-    files.write_text(path, write_csv_text(COLUMNS, map(vars, report.metrics)))
-    return path
 
 
 def write_matrix_report(
@@ -63,10 +63,10 @@ def write_matrix_report(
         with without_garbage_collection():
             return _write_large_report(config, plans, reports, root, partial(make, notes))
     runs = with_changed_scenes(with_common_accuracies(tuple(reports)), plans)
-    judged = collect_judged_records(plans, runs, config.requirements)
+    judged = evaluation.collect_judged_records(plans, runs, config.requirements)
     report = make((*notes, *_list_uneven_mixes(plans)), runs, judged)
     files.write_json(root / 'report.json', report.model_dump(mode='json'))
-    write_csv(report, root / 'report.csv')
+    files.write_text(root / 'report.csv', write_csv_text(COLUMNS, map(vars, report.metrics)))
     write_page(report, plans, root)
     for page in (root / run_manifest.PAGES).glob('*.html'):
         files.discard(page)
@@ -91,6 +91,89 @@ def with_common_accuracies(runs: Sequence[RunReport]) -> tuple[RunReport, ...]:
     )
 
 
+UPDATED = 0.5
+"""A map knows a change if more than this share of the answers that it changes are right."""
+
+
+def with_changed_scenes(
+    reports: Sequence[RunReport], plans: Sequence[RunPlan]
+) -> tuple[RunReport, ...]:
+    """Return reports with the metrics of Hypo3D that need more runs than those of the matrix.
+
+    `accuracy_remapped` and `imagination_gap` are of maps of the changed scenes, the others of
+    runs in which the scene changes halfway.
+    """
+    by_id = {plan.identity.run_id: plan for plan in plans}
+    found = []
+    for report in reports:
+        plan = by_id.get(report.run_id)
+        options = None if plan is None else hypo3d.hypo3d_options(plan.config.suites)
+        is_complete = report.status is report_model.Status.COMPLETE
+        if plan and is_complete and options and not options.before:
+            records = (*_score_remapped(plan), *_score_live(plan))
+            added = report_model.join_run(plan.identity, records)
+            report = report.model_copy(update={'metrics': (*report.metrics, *added)})
+        found.append(report)
+    return tuple(found)
+
+
+def _score_remapped(plan: RunPlan) -> Iterator[MetricRecord]:
+    found = [
+        read_dialogue(other.directory)
+        for other in matrix_on_disk.runs_beside(plan, matrix_on_disk.REMAPPED)
+    ]
+    questions = [item for dialogue in found for item in dialogue.questions]
+    verdicts = [item for dialogue in found for item in dialogue.verdicts]
+    if questions:
+        yield from hypo3d.accuracies(questions, verdicts)
+        own = read_dialogue(plan.directory)
+        yield from hypo3d.imagination_gap(
+            hypo3d.judged(own.questions, own.verdicts, Hypo3DRun.TOLD),
+            hypo3d.judged(questions, verdicts, Hypo3DRun.REMAPPED),
+        )
+
+
+def _score_live(plan: RunPlan) -> Iterator[MetricRecord]:
+    """Yield how far the map of a run in which the scene changed came, and how soon.
+
+    `accuracy_live` is the accuracy of the last map over the answers that the change changes,
+    `frames_until_updated` how many frames after the change its maps begin to have more than half
+    of them right for good; not applicable if they never do.
+    """
+    for other in matrix_on_disk.runs_beside(plan, matrix_on_disk.LIVE):
+        report = read_model(evaluation.ReportOverTime, other.directory / evaluation.OVER_TIME)
+        seen = [
+            (moment.frames, record)
+            for moment in report.moments
+            for record in moment.metrics
+            if (record.suite, record.metric, record.class_name) == (HYPO3D, hypo3d.AFFECTED, '')
+        ]
+        first = _find_first_changed_frame(other)
+        if not seen or first is None:
+            continue
+        _, last = seen[-1]
+        yield MetricRecord(
+            HYPO3D, '', 'accuracy_live', '', last.value, last.low, last.high, last.n
+        )
+        late = [frames for frames, record in seen if (record.value or 0.0) <= UPDATED]
+        after = [frames for frames, _ in seen if frames > max((first, *late))]
+        frames = after[0] - first if after else None
+        yield MetricRecord(
+            HYPO3D, '', 'frames_until_updated', '', frames, n=last.n, higher_is_better=False
+        )
+
+
+def _find_first_changed_frame(plan: RunPlan) -> int | None:
+    """Return the number of frames before the scene of a run changes, None if it does not."""
+    change = plan.condition.scene_change
+    if change is None:
+        return None
+    for number, item in enumerate(driven_trajectory(plan).frames):
+        if change.span.contains(Moment(item.segment, item.segment_progress, item.time_s)):
+            return number
+    return None
+
+
 def _make_matrix_report(
     config: MatrixConfig,
     plans: Sequence[RunPlan],
@@ -111,7 +194,7 @@ def _make_matrix_report(
         passed=complete and not failed and not unfinished,
         runs=tuple(runs),
         failed_requirements=failed,
-        versions=versions(),
+        versions=evaluation.versions(),
         hashes={'config': digest},
         warnings=(
             *_describe_unfinished(unfinished, len(plans)),
@@ -154,7 +237,9 @@ def _write_large_report(
                 text.write((',\n' if kept else '') + run.report.model_dump_json())
                 table.write(write_csv_text(COLUMNS, map(vars, run.report.metrics), names=False))
                 if required:
-                    own = collect_judged_records([run.plan], [run.report], config.requirements)
+                    own = evaluation.collect_judged_records(
+                        [run.plan], [run.report], config.requirements
+                    )
                     judged += (item for item in own if _make_key(item) in required)
                 kept.append(Run(run.plan, _select_headlines(run.report)))
             pages.write_runs(batch)

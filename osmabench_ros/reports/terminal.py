@@ -252,10 +252,9 @@ def print_accuracies(records: Sequence[MetricRecord]) -> None:
     counts = {record.class_name: record.n for record in reversed(records)}
     categories = list(dict.fromkeys(record.class_name for record in records))
     for start in range(0, len(metrics), MAX_METRICS):
-        table = Table('category', 'n', box=None, pad_edge=False, header_style='bold')
         shown = metrics[start : start + MAX_METRICS]
-        for metric in shown:
-            table.add_column(metric.replace('_', ' '), justify='right')
+        titles = [metric.replace('_', ' ') for metric in shown]
+        table = make_table(('category', 'n'), headlines=titles)
         for category in categories:
             values = [_format_percent(found.get((category, metric))) for metric in shown]
             table.add_row(category or 'all', str(counts[category]), *values)

@@ -30,7 +30,7 @@ def all_charts(runs):
         matrix_charts.draw_condition_chart(runs),
         matrix_charts.draw_change_chart(runs, NO_ANSWERS),
         matrix_charts.draw_class_chart(runs),
-        matrix_charts.draw_question_chart(runs),
+        matrix_charts.draw_question_chart(runs, matrix_charts.list_question_charts()[0]),
     ]
 
 

@@ -265,11 +265,8 @@ def list_question_charts() -> tuple[QuestionChart, ...]:
     return tuple(QuestionChart(**row) for row in rows)
 
 
-def draw_question_chart(
-    runs: Sequence[Run], chart: QuestionChart | None = None
-) -> vega.Chart | None:
+def draw_question_chart(runs: Sequence[Run], chart: QuestionChart) -> vega.Chart | None:
     """Return a chart by category with intervals, None if nothing was asked."""
-    chart = chart or list_question_charts()[0]
     table = tidy.build_score_table(runs)
     table = table[(table['suite'] == chart.suite) & (table['mode'] == chart.mode)]
     own = table[table['metric'] == chart.metric]

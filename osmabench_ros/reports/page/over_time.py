@@ -1,7 +1,7 @@
 """Scores over time: metrics of intermediate maps; lines of metrics by frames, time or speed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -17,18 +17,8 @@ _MOST_METRICS = 4
 _PANELS_IN_A_ROW = 3
 
 
-@dataclass(frozen=True)
-class ViewOverTime:
-    """Scores over time as the page shows them: `rows` have the titles of runs, and scores."""
-
-    headlines: list[tidy.Headline]
-    rows: list[tuple[str, ReportOverTime]]
-    final_only: list[str]
-    chart: vega.Chart | None
-
-
-def view_over_time(runs: Sequence[tidy.Run]) -> ViewOverTime:
-    """Return the scores over time of the runs that have any."""
+def view_over_time(runs: Sequence[tidy.Run]) -> dict[str, Any]:
+    """Return the scores over time, by the title of the run, and their chart, for the page."""
     titles = tidy.make_full_titles(runs)
     files = [(run, run.plan.directory / OVER_TIME) for run in runs]
     found = [(run, read_model(ReportOverTime, file)) for run, file in files if file.exists()]
@@ -42,9 +32,12 @@ def view_over_time(runs: Sequence[tidy.Run]) -> ViewOverTime:
         if (record := headline.find_record(moment.metrics)) and record.value is not None
         for unit, x in (('frames', moment.frames), ('seconds', moment.time_s))
     ]
-    rows = [(titles[run], report) for run, report in found]
-    final_only = tidy.list_distinct(name for _, report in found for name in report.final_only)
-    return ViewOverTime(headlines, rows, final_only, _draw_chart(points))
+    return {
+        'headlines': headlines,
+        'rows': [(titles[run], report) for run, report in found],
+        'final_only': tidy.list_distinct(x for _, report in found for x in report.final_only),
+        'chart': _draw_chart(points),
+    }
 
 
 def _draw_chart(points: Sequence[tuple[object, ...]]) -> vega.Chart | None:
@@ -102,8 +95,7 @@ def draw_sweep_chart(report: SweepReport, headlines: Sequence[tidy.Headline]) ->
         loss = 'Loss, %', point.loss, None, None
         rows += [(*item, *own) for item in (loss, *values) if not point.error]
     columns = ['panel', 'value', 'low', 'high', 'x', 'run', 'mapper', 'condition', 'missed']
-    shown = ['panel', 'x', 'run', 'mapper', 'condition', 'missed', 'value', 'low', 'high']
-    table = pd.DataFrame(rows, columns=columns)[shown]
+    table = pd.DataFrame(rows, columns=columns)
     if table.empty:
         return None
     speeds = sorted(set(table['x']))

@@ -63,7 +63,7 @@ def write_page(report: MatrixReport, plans: Sequence[RunPlan], root: Path) -> Pa
         at_home=list_home_advantages(runs),
         charts={
             **matrix_charts.draw_matrix_charts(runs, comparison.conditions, content.dialogues),
-            'growth': maps_over_time.chart,
+            'growth': maps_over_time['chart'],
             'latency': matrix_charts.draw_latency_chart(pacing.realtime),
         },
         scripts=(*three, read_scripts(*_SCRIPTS)),

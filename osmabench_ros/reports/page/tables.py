@@ -13,16 +13,8 @@ import yaml
 from osmabench_ros.metrics.comparison import Comparison, compare_with_reference
 from osmabench_ros.metrics.confusion import NOTHING, OUTSIDE, read_confusions
 from osmabench_ros.metrics.statistics import LEAST_UNITS
-from osmabench_ros.reports import tidy
-from osmabench_ros.reports.cells import (
-    ABSENT,
-    Cell,
-    build_cell_table,
-    format_percent,
-    format_plain,
-    make_score_cell,
-    scale_cell,
-)
+from osmabench_ros.reports import cells, tidy
+from osmabench_ros.reports.cells import ABSENT, Cell, build_cell_table
 from osmabench_ros.reports.charts import matrix_charts
 from osmabench_ros.reports.comparison import QUESTIONS
 from osmabench_ros.reports.tidy import PLACE, Headline, Run, select_table_headlines
@@ -72,16 +64,16 @@ def build_headline_table(
     scores = tidy.select_headline_scores(runs, columns)
     scores['best'] = tidy.mark_best_values(scores, ['headline']) & whole
     numbers = {item.title: item.format_value for item in columns}
-    cells = {
+    shown = {
         (row.run_id, row.headline): _NO_VALUE
         if math.isnan(row.value)
-        else replace(make_score_cell(row, numbers[row.headline]), best=row.best)
+        else replace(cells.make_score_cell(row, numbers[row.headline]), best=row.best)
         for row in scores.itertuples()
     }
     rows = []
     for run in runs:
         absent = _MISSING if run.report.error else _NO_VALUE
-        found = [cells.get((run.plan.identity.run_id, item.title), absent) for item in columns]
+        found = [shown.get((run.plan.identity.run_id, item.title), absent) for item in columns]
         for place, item in enumerate(columns):
             if item.metric == 'accuracy':
                 found[place] = replace(found[place], warning=_find_unbeaten_floor(run, item))
@@ -110,17 +102,17 @@ def build_summary_table(runs: Sequence[Run]) -> list[tuple[str, str, int, list[C
     found = tidy.compute_means(scores, ['condition', 'mapper', 'headline'])
     found['best'] = tidy.mark_best_values(found, ['headline'])
     numbers = {item.title: item.format_value for item in columns}
-    cells: dict[tuple[str, str], dict[str, Cell]] = defaultdict(dict)
+    shown: dict[tuple[str, str], dict[str, Cell]] = defaultdict(dict)
     for row in found.itertuples():
         number = numbers[row.headline]
         ends = (min(row.units), max(row.units))
         spread = ' to '.join(map(number, ends)) if len(row.units) >= LEAST_UNITS else ''
         cell = Cell(number(row.value), repr(row.value), spread, row.best)
-        cells[row.condition, row.mapper][row.headline] = cell
+        shown[row.condition, row.mapper][row.headline] = cell
     counts = Counter((run.condition, run.mapper) for run in runs if not run.failed)
     return [
         (*group, counts[group], [own.get(item.title, ABSENT) for item in columns])
-        for group, own in cells.items()
+        for group, own in shown.items()
     ]
 
 
@@ -163,11 +155,8 @@ def write_headline_sentence(runs: Sequence[Run]) -> str:
         worst = min(changes, key=lambda name: sign * changes[name].paired.difference.value)
         by = _describe_difference(changes[worst], headline)
         loses = sign * changes[worst].paired.difference.value < 0
-        parts.append(
-            f'it loses most under “{worst}”, {by}'
-            if loses
-            else 'it loses under no other condition'
-        )
+        lost = f'most under “{worst}”, {by}' if loses else 'under no other condition'
+        parts.append(f'it loses {lost}')
     return '; '.join(parts) + '.'
 
 
@@ -238,12 +227,12 @@ def build_class_table(runs: Sequence[Run]) -> tuple[list[str], list[tuple[str, C
     others = set(scores.loc[scores['metric'] == 'iou', 'class_name']) - set(surface)
     rows = []
     for name in [*surface, *sorted(others)]:
-        cells = [
-            scale_cell(values.get((name, metric, mode, *group)), 100, 1)
+        shown = [
+            cells.scale_cell(values.get((name, metric, mode, *group)), 100, 1)
             for group in groups
             for metric, mode, _ in CLASS_METRICS
         ]
-        rows.append((name, scale_cell(surface.get(name), 100, 2), cells))
+        rows.append((name, cells.scale_cell(surface.get(name), 100, 2), shown))
     return [f'{mapper} · {condition}' for condition, mapper in groups], rows
 
 
@@ -359,16 +348,16 @@ def _build_table(
     own = own.sort_values(['title', 'label'], kind='stable').astype({'label': str, 'title': str})
     if not classes_of:
         frames = own['metric'].str.startswith('frames')
-        parts = (own[~frames], format_percent), (own[frames], format_plain)
+        parts = (own[~frames], cells.format_percent), (own[frames], cells.format_plain)
         tables = [build_cell_table(part, ['title'], 'label', number) for part, number in parts]
         return ProtocolTable(suite, caption, pd.concat(tables, axis=1).fillna(ABSENT))
     pairs = zip(own['title'], own['label'], strict=True)
     own['row'] = [' · '.join(filter(None, pair)) for pair in pairs]
     order = ['', *asked['class_name'].unique()]
-    cells = build_cell_table(own, ['row'], 'class_name', format_percent, order)
+    table = build_cell_table(own, ['row'], 'class_name', cells.format_percent, order)
     charts = matrix_charts.list_question_charts()
     shown = tuple(item.name for item in charts if item.suite == suite)
-    return ProtocolTable(suite, caption, cells.rename(columns={'': 'all'}), shown)
+    return ProtocolTable(suite, caption, table.rename(columns={'': 'all'}), shown)
 
 
 def _build_prompt_tables(scores: pd.DataFrame) -> Iterator[ProtocolTable]:
@@ -376,22 +365,23 @@ def _build_prompt_tables(scores: pd.DataFrame) -> Iterator[ProtocolTable]:
     quality = own[(own['metric'] == 'accuracy_faithful') & (own['class_name'] == '')]
     asked = scores[scores['run_id'].isin(quality['run_id'])]
     blocks = pd.concat([*_read_blocks(asked), quality.assign(label='map quality')])
-    order = [f'{source} | {block}' for block in _STANDARD for source in (STANDARD, PROMPT)]
+    names = [f'{source} | {block}' for block in _STANDARD for source in (STANDARD, PROMPT)]
+    order = [*names, 'map quality']
     yield ProtocolTable(
         PROMPTGT,
         'Right answers in percent, in the blocks that OSMa-Bench++ compares: exact questions '
         'about the scene, and questions whose answers the prompt gives; then only those '
         'that the scene answers as its prompt does: the quality of the map',
-        build_cell_table(blocks, ['title'], 'label', format_percent, [*order, 'map quality']),
+        build_cell_table(blocks, ['title'], 'label', cells.format_percent, order),
     )
     fidelity = asked[(asked['suite'] == PROMPTGT) & (asked['metric'] == 'fidelity')]
     fidelity = fidelity.drop_duplicates([*PLACE[:2], 'class_name'])
-    cells = build_cell_table(fidelity, ['where'], 'class_name', format_percent)
+    table = build_cell_table(fidelity, ['where'], 'class_name', cells.format_percent)
     yield ProtocolTable(
         PROMPTGT,
         'Prompt fidelity: share of what the prompt asks for that the scene holds, in percent, '
         'whatever is mapped',
-        cells.rename(columns={'': 'all'}),
+        table.rename(columns={'': 'all'}),
     )
 
 

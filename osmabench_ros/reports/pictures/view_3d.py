@@ -180,12 +180,12 @@ def _describe_node(node: SceneNode, color: Rgb) -> Json:
 def select_per_voxel(points: NDArray[np.floating], most: int) -> tuple[NDArray[np.int64], float]:
     """Return rows of at most `most` points, one per voxel, and the edge of these in metres."""
     edge_m = _FINEST_M
-    rows = np.unique(compute_voxel_keys(points, edge_m), return_index=True)[1]
-    while len(rows) > most:
+    while True:
+        rows = np.unique(compute_voxel_keys(points, edge_m), return_index=True)[1]
+        if len(rows) <= most:
+            return np.asarray(rows, np.int64), edge_m
         # A surface has about as many voxels as their area goes into its own.
         edge_m *= max(_COARSER, 0.9 * float(np.sqrt(len(rows) / most)))
-        rows = np.unique(compute_voxel_keys(points, edge_m), return_index=True)[1]
-    return np.asarray(rows, np.int64), edge_m
 
 
 def _round_values(values: NDArray[np.floating]) -> list[float]:

@@ -10,7 +10,7 @@ from support.world.scenes import furnished_room, truth_of_room
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.progress import silent
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.reports.changed_scenes import with_changed_scenes
+from osmabench_ros.reports.matrix import with_changed_scenes
 from osmabench_ros.runs import matrix_on_disk
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.evaluate.evaluation import OVER_TIME, RecordsAtTime, ReportOverTime
