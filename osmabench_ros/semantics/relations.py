@@ -148,10 +148,7 @@ class _Relations:
     """Evaluates the predicates on all close pairs of objects."""
 
     def __init__(
-        self,
-        things: Sequence[SceneNode],
-        surfaces: Mapping[int, ArrayLike],
-        occluded: bool,
+        self, things: Sequence[SceneNode], surfaces: Mapping[int, ArrayLike], occluded: bool
     ) -> None:
         self.nodes, self.occluded = things, occluded
         self.boxes = [node.known_box for node in things]
@@ -172,9 +169,8 @@ class _Relations:
         movable = ~self.fixed[self.a]
         self.a = self.a[movable]
         self.b = self.b[movable]
-        shared = np.minimum(self.high[self.a], self.high[self.b]) - np.maximum(
-            self.low[self.a], self.low[self.b]
-        )
+        upper = np.minimum(self.high[self.a], self.high[self.b])
+        shared = upper - np.maximum(self.low[self.a], self.low[self.b])
         self.gap = np.maximum(-shared, 0.0)
         extent = np.maximum(self.high - self.low, 1e-6)[self.a]
         self.share = np.clip(shared / extent, 0.0, 1.0)
@@ -202,9 +198,8 @@ class _Relations:
 
     def _find_carriers(self) -> dict[int, tuple[RelationType, int]]:
         """Return the carrier of every object that has one."""
-        found = {a: (RelationType.ON, b) for a, b in self._find_supports().items()}
-        found.update({a: (RelationType.IN, b) for a, b in self._find_containers().items()})
-        return found
+        supports = {a: (RelationType.ON, b) for a, b in self._find_supports().items()}
+        return supports | {a: (RelationType.IN, b) for a, b in self._find_containers().items()}
 
     def _find_supports(self) -> dict[int, int]:
         a, b = self.a, self.b
@@ -353,9 +348,8 @@ class _Relations:
         close = ~self.fixed[b] & (distance <= LIMITS.near_m)
         level = np.abs(self.low[a, 2] - self.low[b, 2]) <= LIMITS.level_m
         beside = (distance <= LIMITS.next_to_m) & level & (self.gap[:, 2] == 0)
-        for i, j, is_beside in zip(
-            a[close].tolist(), b[close].tolist(), beside[close].tolist(), strict=True
-        ):
+        pairs = zip(self._list_pairs(close), beside[close].tolist(), strict=True)
+        for (i, j), is_beside in pairs:
             if (i, j) in related or (j, i) in related or self._is_apart(i, j):
                 continue
             if j in _find_carrier_chain(i, carriers) or i in _find_carrier_chain(j, carriers):

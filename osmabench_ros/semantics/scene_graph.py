@@ -259,13 +259,11 @@ class SceneGraph:
         if len(self.by_id) != len(self.nodes):
             twice = Counter(node.id for node in self.nodes).most_common(1)[0][0]
             raise MapError(f'scene graph: node id {twice} occurs more than once')
-        for edge in self.edges:
-            for end in (edge.source, edge.target):
-                if end not in self.by_id:
-                    text = f'{edge.source} "{edge.type}" {edge.target}'
-                    raise MapError(
-                        f'scene graph: edge {text} names node {end}, which is not there'
-                    )
+        ends = ((edge, end) for edge in self.edges for end in (edge.source, edge.target))
+        for edge, end in ends:
+            if end not in self.by_id:
+                text = f'{edge.source} "{edge.type}" {edge.target}'
+                raise MapError(f'scene graph: edge {text} names node {end}, which is not there')
         for node in self.nodes:
             if node.id < 1:
                 raise MapError(f'scene graph: node id {node.id} is below 1')
