@@ -18,12 +18,7 @@ from osmabench_ros.ros.node.participants import DeclaredParticipant, whereabouts
 from osmabench_ros.ros.qos import deserialize_checked, full_name, lossless_profile
 
 NAN = float('nan')
-LATENCY_PERCENTILES = {
-    'latency_p50': 50,
-    'latency_p95': 95,
-    'latency_p99': 99,
-    'latency_max': 100,
-}
+LATENCY_PERCENTILES = {'latency_p50': 50, 'latency_p95': 95, 'latency_p99': 99, 'latency_max': 100}
 """Of the seconds from publication to acknowledgement, by field of the message."""
 
 

@@ -18,12 +18,7 @@ from osmabench_ros.base.contract import CONTRACT, TF_STATIC, Delivery
 from osmabench_ros.errors import ContractError, OsmabenchError, RunError
 from osmabench_ros.msg import RunState
 from osmabench_ros.ros import qos
-from osmabench_ros.ros.messages.message_definitions import (
-    definition_of,
-    has_header,
-    hash_of,
-    message_class,
-)
+from osmabench_ros.ros.messages import message_definitions
 from osmabench_ros.ros.messages.poses import stamp_from_message
 from osmabench_ros.ros.node.diagnostics import Health, Level
 from osmabench_ros.ros.node.frame_receiver import Acknowledger
@@ -108,15 +103,15 @@ class TopicRecorder:
                 self._node.get_logger().warning(f'{topic} is not recorded: {error}')
 
     def _subscribe(self, topic: str, kind: str, profile: QoSProfile, *, repeat: int = 0) -> None:
-        text = definition_of(kind)
-        type_hash = hash_of(kind)
+        text = message_definitions.definition_of(kind)
+        type_hash = message_definitions.hash_of(kind)
         recorded = recording_report.RecordedTopic(topic, kind, text, type_hash, (), repeat)
         self.topics[topic] = recorded
         self._announce(recorded)
         self._node.create_subscription(
-            message_class(kind),
+            message_definitions.message_class(kind),
             topic,
-            self._listener(topic, stamped=has_header(kind)),
+            self._listener(topic, stamped=message_definitions.has_header(kind)),
             profile,
             raw=True,
             event_callbacks=SubscriptionEventCallbacks(

@@ -152,9 +152,8 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
     def _start(self) -> None:
         """Evaluate the final map once it and the identity of its run are known."""
         known = self._identity is not None or not self.settings.use_run_info
-        if self.recorded is None or not known:
-            return
-        if self._automatic is not None or self._verdict is not None:
+        begun = self._automatic is not None or self._verdict is not None
+        if self.recorded is None or not known or begun:
             return
         directory = path_from_uri(self.recorded.uri, f'topic "{topics.RECORDED_MAP}": uri')
         work = self._evaluation(directory, self._output, self._identity, self.settings.suites)

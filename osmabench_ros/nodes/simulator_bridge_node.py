@@ -113,11 +113,7 @@ class SimulatorBridgeNode(BenchmarkNode[BridgeSettings]):
         """Return the current run_state message."""
         assert self._source is not None
         return frame_player.run_state_message(
-            self.settings.run_id,
-            self.phase,
-            self._playing,
-            len(self._source.frames),
-            self._text,
+            self.settings.run_id, self.phase, self._playing, len(self._source.frames), self._text
         )
 
     def health(self) -> Health:

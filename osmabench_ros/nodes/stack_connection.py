@@ -200,9 +200,8 @@ class TransformHistory:
     def look_up(self, parent: str, child: str, stamp_ns: int) -> Pose | None:
         """Return the last known pose of a frame in another at a time, None if unknown."""
         static = ((TF_STATIC, message) for message in self.static.values())
-        return transform_tree_of([*static, *self.messages]).look_up_or_last(
-            parent, child, stamp_ns
-        )
+        tree = transform_tree_of([*static, *self.messages])
+        return tree.look_up_or_last(parent, child, stamp_ns)
 
 
 PATIENCE_S = 2.0
