@@ -9,6 +9,7 @@ import numpy as np
 from osmabench_ros import errors
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import MARKERS, POINT_CLOUD, TYPES
+from osmabench_ros.maps import standard_messages
 from osmabench_ros.maps.announced_map import (
     MapAssembler,
     announced_map,
@@ -18,11 +19,6 @@ from osmabench_ros.maps.announced_map import (
 from osmabench_ros.maps.importer import ImportOptions, TopicOptions
 from osmabench_ros.maps.importers.hydra import METHOD, import_payload
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.maps.standard_messages import (
-    convert_markers,
-    map_of_detections,
-    map_of_point_cloud,
-)
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.sequences.bags.bag import Bag, BagMessage
 
@@ -56,7 +52,7 @@ MapReader = Callable[[Any, str, TopicOptions], SemanticMap]
 
 
 def _read_markers(message: Any, topic: str, options: TopicOptions) -> SemanticMap:
-    graph = convert_markers(message.markers, topic, options.label_set)
+    graph = standard_messages.convert_markers(message.markers, topic, options.label_set)
     if not message.markers:
         raise errors.ContractError(f'topic "{topic}": the message has no markers')
     header = options.header(message.markers[-1].header)
@@ -66,8 +62,8 @@ def _read_markers(message: Any, topic: str, options: TopicOptions) -> SemanticMa
 # Types of which each message holds a whole map; a SemanticMap has its points in chunks.
 READERS: Mapping[str, MapReader] = {
     DSG_UPDATE: map_of_dsg_update,
-    POINT_CLOUD: map_of_point_cloud,
-    DETECTIONS: map_of_detections,
+    POINT_CLOUD: standard_messages.map_of_point_cloud,
+    DETECTIONS: standard_messages.map_of_detections,
     MARKERS: _read_markers,
 }
 

@@ -17,14 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros import errors
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.fence import read_in_fence
-from osmabench_ros.errors import (
-    MapError,
-    MissingDependencyError,
-    OsmabenchError,
-    UnsafePickleError,
-)
 
 # Key of the class name in the dictionaries that replace objects.
 CLASS = '__class__'
@@ -74,7 +69,7 @@ def load_pickle(path: Path, *, drop_masks: bool = False) -> Any:
     _check_there(path)
     try:
         return read_in_fence(read_pickle, path, drop_masks=drop_masks)
-    except MissingDependencyError:  # it holds tensors; torch takes seconds to import
+    except errors.MissingDependencyError:  # it holds tensors; torch takes seconds to import
         return read_in_fence(read_pickle, path, libraries=('torch',), drop_masks=drop_masks)
 
 
@@ -89,7 +84,7 @@ def load_torch(path: Path) -> Any:
 
 def _check_there(path: Path) -> None:
     if not path.is_file():
-        raise MapError(f'{path} does not exist')
+        raise errors.MapError(f'{path} does not exist')
 
 
 def read_pickle(path: Path, drop_masks: bool) -> Any:
@@ -105,13 +100,13 @@ def read_pickle(path: Path, drop_masks: bool) -> Any:
 def _name_errors(path: Path) -> Iterator[None]:
     try:
         yield
-    except UnsafePickleError as error:
-        raise UnsafePickleError(f'{path} {error}; nothing was run') from error
-    except (OsmabenchError, MemoryError):
+    except errors.UnsafePickleError as error:
+        raise errors.UnsafePickleError(f'{path} {error}; nothing was run') from error
+    except (errors.OsmabenchError, MemoryError):
         raise
     except Exception as error:  # hostile bytes provoke every kind
         problem = f'{path} is not a pickle, or is cut off or malformed: {error!r:.200}'
-        raise MapError(f'{problem}; copy it again') from error
+        raise errors.MapError(f'{problem}; copy it again') from error
 
 
 class _Memo(dict[int, Any]):
@@ -151,7 +146,7 @@ class _Unpickler(_PythonUnpickler):  # type: ignore[misc]
             or _ALLOWED_CLASSES.fullmatch(found)
             or _ALLOWED_ARGUMENTS.fullmatch(found)
         ):
-            raise UnsafePickleError(f'asks for {found:.80}, which is not allowed')
+            raise errors.UnsafePickleError(f'asks for {found:.80}, which is not allowed')
         return found
 
     def _make(self, name: Any, arguments: Any) -> Any:
@@ -159,7 +154,7 @@ class _Unpickler(_PythonUnpickler):  # type: ignore[misc]
             return _ALLOWED_FUNCTIONS[name](*arguments)
         if isinstance(name, str) and _ALLOWED_CLASSES.fullmatch(name):
             return {CLASS: name}
-        raise UnsafePickleError(f'calls {name!r:.80}, which is not allowed')
+        raise errors.UnsafePickleError(f'calls {name!r:.80}, which is not allowed')
 
     def _instantiate(self, name: Any, arguments: Any) -> None:
         self.stack.append(self._make(name, arguments))
@@ -171,7 +166,7 @@ class _Unpickler(_PythonUnpickler):  # type: ignore[misc]
 
     def load_newobj_ex(self) -> None:
         """Refuse keywords."""
-        raise UnsafePickleError('calls a name with keywords, which is not allowed')
+        raise errors.UnsafePickleError('calls a name with keywords, which is not allowed')
 
     def load_build(self) -> None:
         """Set the state of an array, its type, an id or a stub."""
@@ -192,7 +187,7 @@ class _Unpickler(_PythonUnpickler):  # type: ignore[misc]
             if isinstance(state, dict):
                 value.update((key, item) for key, item in state.items() if key != _PARENT)
         else:
-            raise UnsafePickleError(f'sets the state of a {type(value).__name__}')
+            raise errors.UnsafePickleError(f'sets the state of a {type(value).__name__}')
 
     for _code, _load in (
         (pickle.REDUCE, load_reduce),
@@ -208,14 +203,16 @@ class _Dtype:
 
     def __init__(self, code: str, *_: Any) -> None:
         if not _DTYPE.fullmatch(code):
-            raise UnsafePickleError(f'holds an array of type {code!r:.80}; only numbers are read')
+            raise errors.UnsafePickleError(
+                f'holds an array of type {code!r:.80}; only numbers are read'
+            )
         self.value = np.dtype(code)
 
     def set_state(self, state: Any) -> None:
         """Apply the byte order; NumPy trusts flags that make it crash."""
         order, subtype, names, fields = state[1:5]
         if (subtype, names, fields) != (None, None, None):
-            raise UnsafePickleError('holds a structured array; only numbers are read')
+            raise errors.UnsafePickleError('holds a structured array; only numbers are read')
         if order in ('<', '>'):
             self.value = self.value.newbyteorder(order)
 
@@ -230,7 +227,7 @@ def _make_scalar(dtype: _Dtype, data: Any) -> Any:
 
 def _encode(text: str, code: str) -> bytes:
     if code not in ('latin1', 'latin-1'):
-        raise UnsafePickleError(f'encodes with {code!r:.80}; only latin1 is allowed')
+        raise errors.UnsafePickleError(f'encodes with {code!r:.80}; only latin1 is allowed')
     return text.encode('latin1')
 
 
@@ -239,7 +236,7 @@ def _load_tensors(source: Any) -> Any:
         return _torch().load(source, map_location='cpu', weights_only=True)
     except pickle.UnpicklingError as error:
         if found := _UNSUPPORTED.search(str(error)):
-            raise UnsafePickleError(f'has an {found[0].lower()}') from error
+            raise errors.UnsafePickleError(f'has an {found[0].lower()}') from error
         raise
 
 
@@ -275,7 +272,7 @@ def _torch() -> Any:
     """Return torch if the fence has imported it, with tensors that stay within their storage."""
     torch = sys.modules.get('torch')
     if torch is None:
-        raise MissingDependencyError(f'a tensor needs torch; {extra("metrics")}')
+        raise errors.MissingDependencyError(f'a tensor needs torch; {extra("metrics")}')
     torch._utils._rebuild_tensor = _make_checked_tensor
     return torch
 
