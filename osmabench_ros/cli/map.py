@@ -233,13 +233,14 @@ def view(
 
     Look at it with `rerun FILE.rrd`.
     """
-    from osmabench_ros.reports.rerun_recording import record_map, record_run
+    from osmabench_ros.reports import rerun_recording
     from osmabench_ros.runs.matrix_on_disk import open_run
 
     check_file(rerun, overwrite=overwrite)
     with shown_progress() as progress:
         if (directory / 'map.json').exists():
-            record_map(directory, ground_truth, rerun, progress, overwrite=overwrite)
+            view = rerun_recording.read_map_scene(directory, ground_truth)
         else:
-            record_run(open_run(directory), rerun, progress, overwrite=overwrite)
+            view = rerun_recording.read_run_scene(open_run(directory))
+        rerun_recording.write_rerun(view, rerun, progress, overwrite=overwrite)
     typer.echo(rerun)

@@ -201,13 +201,11 @@ class Scoring:
         """Write the recording for Rerun, if it is wanted."""
         if self.rerun is not None:
             from osmabench_ros.reports.pictures.graph_errors import read_max_distance
-            from osmabench_ros.reports.rerun_recording import record_map
+            from osmabench_ros.reports.rerun_recording import read_map_scene, write_rerun
 
-            folders = map_directory, ground_truth
-            max_distance_m, overwrite = read_max_distance(self.suites), self.force
-            record_map(
-                *folders, self.rerun, progress, max_distance_m=max_distance_m, overwrite=overwrite
-            )
+            max_distance_m = read_max_distance(self.suites)
+            view = read_map_scene(map_directory, ground_truth, max_distance_m)
+            write_rerun(view, self.rerun, progress, overwrite=self.force)
 
 
 def conclude(report: RunReport, *files: Path) -> None:

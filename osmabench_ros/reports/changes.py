@@ -79,9 +79,12 @@ class ResultChanges:
             parts.append(f'{", ".join(counts)} under “{condition}”')
         most = next(changed.loc[[changed['gain'].abs().idxmax()]].itertuples())
         title = titles.get((most.suite, most.mode, most.metric), join_full_name(most))
+        test = 'by 95 % t intervals of the paired differences'
+        if changed['scenes'].min() < LEAST_UNITS:
+            test = 'by sign alone: fewer than three scenes cannot tell a change from chance'
         return (
             f'{"Headline metrics" if any(is_headline) else "Metrics over all classes"}: '
-            f'{"; ".join(parts)} ({_name_test(changed)}); most changed {title} of '
+            f'{"; ".join(parts)} ({test}); most changed {title} of '
             f'{most.mapper} under “{most.condition}”, from {most.before:.4g} to {most.after:.4g}.'
         )
 
@@ -118,12 +121,6 @@ def format_interval(row: Any) -> str:
     return '' if math.isnan(row.low) else f'{row.low:+.3g} to {row.high:+.3g}'
 
 
-def _name_test(changes: pd.DataFrame) -> str:
-    if changes['scenes'].min() >= LEAST_UNITS:
-        return 'by 95 % t intervals of the paired differences'
-    return 'by sign alone: fewer than three scenes cannot tell a change from chance'
-
-
 @dataclass(frozen=True)
 class Threshold:
     """How much worse metrics may get; `pattern` is a name, in which * matches any text."""
@@ -146,9 +143,8 @@ class Threshold:
     def concerns(self, row: Any) -> bool:
         """Return whether it applies to a row of changes; it never does to single classes."""
         short = f'{row.suite}/{row.metric}', f'{row.mode}/{row.metric}', row.metric
-        return not row.class_name and any(
-            fnmatchcase(name, self.pattern) for name in (join_full_name(row), *short)
-        )
+        names = (join_full_name(row), *short)
+        return not row.class_name and any(fnmatchcase(name, self.pattern) for name in names)
 
 
 def read_reports(path: Path) -> tuple[RunReport, ...]:
@@ -271,9 +267,8 @@ def _select_scores(records: Iterable[MetricRecord]) -> pd.DataFrame:
 
 def _find_missing_runs(runs: pd.DataFrame, others: pd.DataFrame) -> tuple[str, ...]:
     """Return names of the runs that others lack."""
-    own = runs.drop_duplicates(_RUN).merge(
-        others[_RUN].drop_duplicates(), how='left', indicator=True
-    )
+    known = others[_RUN].drop_duplicates()
+    own = runs.drop_duplicates(_RUN).merge(known, how='left', indicator=True)
     return tuple(own.loc[own['_merge'] == 'left_only', 'run'])
 
 

@@ -68,9 +68,8 @@ def build_comparison_view(
 ) -> ComparisonView:
     """Compare the runs of a matrix; over scenes, or within the scene if there is only one."""
     scored = [run for run in runs if not run.failed]
-    mappers = tidy.list_distinct(run.mapper for run in runs)
     condition = tidy.find_baseline_condition(runs)
-    mapper = mappers[0] if mappers else ''
+    mapper = runs[0].mapper if runs else ''
     measured = list(_measure_runs(scored, content, without_modes))
     of_mappers = tidy.list_distinct(run.mapper for run in scored)
     of_conditions = tidy.list_distinct(run.condition for run in scored)

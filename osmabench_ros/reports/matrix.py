@@ -118,10 +118,8 @@ def with_changed_scenes(
 
 
 def _score_remapped(plan: RunPlan) -> Iterator[MetricRecord]:
-    found = [
-        read_dialogue(other.directory)
-        for other in matrix_on_disk.runs_beside(plan, matrix_on_disk.REMAPPED)
-    ]
+    remapped = matrix_on_disk.runs_beside(plan, matrix_on_disk.REMAPPED)
+    found = [read_dialogue(other.directory) for other in remapped]
     questions = [item for dialogue in found for item in dialogue.questions]
     verdicts = [item for dialogue in found for item in dialogue.verdicts]
     if questions:
@@ -152,15 +150,12 @@ def _score_live(plan: RunPlan) -> Iterator[MetricRecord]:
         if not seen or first is None:
             continue
         _, last = seen[-1]
-        yield MetricRecord(
-            HYPO3D, '', 'accuracy_live', '', last.value, last.low, last.high, last.n
-        )
+        make = partial(MetricRecord, HYPO3D, '')
+        yield make('accuracy_live', '', last.value, last.low, last.high, last.n)
         late = [frames for frames, record in seen if (record.value or 0.0) <= UPDATED]
         after = [frames for frames, _ in seen if frames > max((first, *late))]
         frames = after[0] - first if after else None
-        yield MetricRecord(
-            HYPO3D, '', 'frames_until_updated', '', frames, n=last.n, higher_is_better=False
-        )
+        yield make('frames_until_updated', '', frames, n=last.n, higher_is_better=False)
 
 
 def _find_first_changed_frame(plan: RunPlan) -> int | None:
@@ -228,10 +223,8 @@ def _write_large_report(
         pages = PagedReport(config.name, len(plans), folder)
         text.write('{"runs": [')
         table.write(write_csv_text(COLUMNS, ()))
-        runs = (
-            Run(plan, _drop_classes(report, required))
-            for plan, report in _group_by_scene(plans, reports)
-        )
+        grouped = _group_by_scene(plans, reports)
+        runs = (Run(plan, _drop_classes(report, required)) for plan, report in grouped)
         while batch := list(islice(runs, RUNS_A_PAGE)):
             for run in batch:
                 text.write((',\n' if kept else '') + run.report.model_dump_json())

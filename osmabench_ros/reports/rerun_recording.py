@@ -57,42 +57,9 @@ def record_runs(
     for directory in directories:
         name = f'{file.stem}.{directory.name}{file.suffix}'
         files.append(file.with_name(name) if len(directories) > 1 else file)
-        record_run(open_run(directory), files[-1], progress, overwrite=overwrite)
+        view = read_run_scene(open_run(directory))
+        write_rerun(view, files[-1], progress, overwrite=overwrite)
     return files
-
-
-def record_run(
-    plan: RunPlan, file: Path, progress: Progress = silent, *, overwrite: bool = False
-) -> None:
-    """Write the Rerun recording of a run on disk with a recorded map."""
-    scored = plan.report_file.exists()
-    view = RerunScene(
-        plan.identity.run_id,
-        read_map(plan.map_directory),
-        read_ground_truth(plan.ground_truth_directory),
-        graph_errors.read_max_distance(plan.config.suites),
-        read_model(RunReport, plan.report_file) if scored else None,
-        plan.config.camera.intrinsics,
-        read_track(plan),
-    )
-    write_rerun(view, file, progress, overwrite=overwrite)
-
-
-def record_map(
-    map_directory: Path,
-    ground_truth_directory: Path | None,
-    file: Path,
-    progress: Progress = silent,
-    *,
-    max_distance_m: float = 0.1,
-    overwrite: bool = False,
-) -> None:
-    """Write the Rerun recording of a map on disk; with ground truth, also its errors."""
-    truth = None if ground_truth_directory is None else read_ground_truth(ground_truth_directory)
-    semantic_map = read_map(map_directory)
-    name = semantic_map.header.provenance.method or map_directory.name
-    view = RerunScene(name, semantic_map, truth, max_distance_m)
-    write_rerun(view, file, progress, overwrite=overwrite)
 
 
 MOST_FRAMES = 2000
@@ -169,6 +136,30 @@ class RerunScene:
             records = [(item, item.find_record(self.report.metrics)) for item in shown]
             lines += [f'| {x.title} | {x.format_record(row)} |' for x, row in records if row]
         return '\n'.join(lines)
+
+
+def read_run_scene(plan: RunPlan) -> RerunScene:
+    """Read a run on disk with a recorded map."""
+    scored = plan.report_file.exists()
+    return RerunScene(
+        plan.identity.run_id,
+        read_map(plan.map_directory),
+        read_ground_truth(plan.ground_truth_directory),
+        graph_errors.read_max_distance(plan.config.suites),
+        read_model(RunReport, plan.report_file) if scored else None,
+        plan.config.camera.intrinsics,
+        read_track(plan),
+    )
+
+
+def read_map_scene(
+    map_directory: Path, ground_truth_directory: Path | None, max_distance_m: float = 0.1
+) -> RerunScene:
+    """Read a map on disk; with ground truth, its recording shows its errors."""
+    truth = None if ground_truth_directory is None else read_ground_truth(ground_truth_directory)
+    semantic_map = read_map(map_directory)
+    name = semantic_map.header.provenance.method or map_directory.name
+    return RerunScene(name, semantic_map, truth, max_distance_m)
 
 
 _MAP_HIDES = ('map/errors', 'map/color', 'map/class/ceiling', 'ground_truth', 'graph/errors')

@@ -224,12 +224,10 @@ def draw_class_chart(runs: Sequence[Run]) -> vega.Chart | None:
         references.mark_tick(thickness=2, size=6).encode(x),
         methods.mark_point(size=26, filled=True, opacity=1).encode(x, shape),
     )
-    sides = (
-        side.properties(width=width, height=height)
-        for side, width in ((surface, 130), (right, 600))
-    )
+    surface = surface.properties(width=130, height=height)
+    right = right.properties(width=600, height=height)
     return vega.build_specification(
-        alt.hconcat(*sides).resolve_scale(y='shared'),
+        alt.hconcat(surface, right).resolve_scale(y='shared'),
         'Fraction of the visible surface and strict intersection over union of every class',
     )
 

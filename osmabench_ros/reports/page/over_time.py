@@ -50,9 +50,8 @@ def _draw_chart(points: Sequence[tuple[object, ...]]) -> vega.Chart | None:
         column=alt.Column('panel:N').sort(tidy.list_distinct(table['panel'])).title(None),
         row=alt.Row('unit:N').title(None),
     )
-    return vega.build_specification(
-        chart.resolve_scale(x='independent'), 'Metrics of the maps over time'
-    )
+    chart = chart.resolve_scale(x='independent')
+    return vega.build_specification(chart, 'Metrics of the maps over time')
 
 
 def draw_line_layers(
@@ -99,12 +98,9 @@ def draw_sweep_chart(report: SweepReport, headlines: Sequence[tidy.Headline]) ->
     if table.empty:
         return None
     speeds = sorted(set(table['x']))
-    x = (
-        alt.X('x:Q')
-        .title('speed factor: stamp seconds per wall second')
-        .scale(type='log', base=2, domain=[speeds[0] / 1.2, speeds[-1] * 1.2], nice=False)
-        .axis(values=speeds, format='~g')
-    )
+    domain = [speeds[0] / 1.2, speeds[-1] * 1.2]
+    x = alt.X('x:Q').title('speed factor: stamp seconds per wall second')
+    x = x.scale(type='log', base=2, domain=domain, nice=False).axis(values=speeds, format='~g')
     panel = alt.Facet('panel:N').sort(tidy.list_distinct(table['panel'])).title(None)
     chart = draw_line_layers(table, x, report.max_loss).facet(panel, columns=_PANELS_IN_A_ROW)
     return vega.build_specification(chart, 'Loss of frames and map quality against speed')
