@@ -17,14 +17,8 @@ from rich.table import Table
 
 from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.metrics import segmentation
 from osmabench_ros.metrics.nearest_neighbours import nearest
-from osmabench_ros.metrics.segmentation import (
-    SegmentationScores,
-    count_hallucinated_points,
-    list_scene_vocabulary,
-    score_segmentation,
-    strict_confusion,
-)
 from osmabench_ros.metrics.statistics import PairedDifference, compare_pairs
 from osmabench_ros.scenes.visibility import find_visible_points, sample_surface
 from osmabench_ros.semantics.cloud import LabelledCloud
@@ -42,9 +36,8 @@ def main() -> int:
     rows = []
     for seed in range(arguments.seeds):
         rows.append([scores.fmiou for scores in _scores_of(seed, arguments.mapper, setup)])
-        figures = ', '.join(
-            f'{name} {value:.3f}' for name, value in zip(CONDITIONS, rows[-1], strict=True)
-        )
+        values = zip(CONDITIONS, rows[-1], strict=True)
+        figures = ', '.join(f'{name} {value:.3f}' for name, value in values)
         console.print(f'apartment {seed}: {figures}')
     baseline, camera = zip(*rows, strict=True)
     compared = compare_pairs(baseline, camera, unit='scenes')
@@ -61,15 +54,16 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _scores_of(seed: int, mapper_name: str, setup: TrainingSetup) -> list[SegmentationScores]:
+def _scores_of(
+    seed: int, mapper_name: str, setup: TrainingSetup
+) -> list[segmentation.SegmentationScores]:
     """Map one apartment under each condition and score it against what the path shows."""
     sequence = ApartmentSequence(seed, setup)
     cloud = sample_surface(sequence.scene, POINTS_PER_M2, seed)
     poses = sequence.trajectory(CONDITIONS[0]).camera_poses
     far_m = 50.0
-    truth = cloud.select(
-        find_visible_points(sequence.scene, cloud, poses, setup.intrinsics, far_m)
-    )
+    visible = find_visible_points(sequence.scene, cloud, poses, setup.intrinsics, far_m)
+    truth = cloud.select(visible)
     scores = []
     for condition in CONDITIONS:
         mapper = make_mapper(mapper_name, label_set=sequence.scene.label_set, seed=seed)
@@ -79,22 +73,24 @@ def _scores_of(seed: int, mapper_name: str, setup: TrainingSetup) -> list[Segmen
     return scores
 
 
-def _strict_scores(semantic_map: SemanticMap, truth: LabelledCloud) -> SegmentationScores:
+def _strict_scores(
+    semantic_map: SemanticMap, truth: LabelledCloud
+) -> segmentation.SegmentationScores:
     dense = semantic_map.dense
     assert dense is not None
     assert dense.labels is not None
     made_up = ~nearest(dense.points, truth.points).within(MAX_DISTANCE_M)
-    matrix = strict_confusion(
+    matrix = segmentation.strict_confusion(
         truth.labels,
         dense.labels,
         nearest(truth.points, dense.points),
         max_distance_m=MAX_DISTANCE_M,
-        vocabulary=list_scene_vocabulary(truth.labels, ()),
-        hallucinated=count_hallucinated_points(
+        vocabulary=segmentation.list_scene_vocabulary(truth.labels, ()),
+        hallucinated=segmentation.count_hallucinated_points(
             dense.points, dense.labels, made_up, truth.points, cell_m=MAX_DISTANCE_M
         ),
     )
-    return score_segmentation(matrix, ignored=())
+    return segmentation.score_segmentation(matrix, ignored=())
 
 
 def _print(mapper: str, rows: list[list[float]], compared: PairedDifference) -> None:

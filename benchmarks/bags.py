@@ -93,9 +93,8 @@ def stamped(data: bytes, index: int) -> bytes:
     """Return a message with the stamp of a frame, which comes right after CDR's 4 bytes."""
     stamp_ns = 10**9 + index * 10**9 // RATE_HZ
     seconds, nanoseconds = divmod(stamp_ns, 10**9)
-    return b''.join(
-        [data[:4], seconds.to_bytes(4, 'little'), nanoseconds.to_bytes(4, 'little'), data[12:]]
-    )
+    stamp = seconds.to_bytes(4, 'little') + nanoseconds.to_bytes(4, 'little')
+    return data[:4] + stamp + data[12:]
 
 
 def publish(frames: int) -> None:

@@ -127,9 +127,8 @@ def main(
     for _ in range(times):
         load_s = fixed_load_s(root)
         tries.append((*build_s(root, work / 'report'), load_s))
-        print(
-            '{:.1f} s on the wall, {:.1f} s of processor, fixed load {:.1f} s'.format(*tries[-1])
-        )
+        text = '{:.1f} s on the wall, {:.1f} s of processor, fixed load {:.1f} s'
+        print(text.format(*tries[-1]))
     wall_s, cpu_s, load_s = (median(column) for column in zip(*tries, strict=True))
     gib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
     print(f'{runs} runs: median {wall_s:.1f} s on the wall, {cpu_s:.1f} s of processor')

@@ -109,9 +109,8 @@ class AcknowledgedPublisher:
 
     def __init__(self, frames: SimulatedFrames) -> None:
         self.node = Node('bridge_benchmark')
-        self._publisher = FramePublisher(
-            self.node, lockstep=True, base_to_camera=frames.base_to_camera
-        )
+        mount = frames.base_to_camera
+        self._publisher = FramePublisher(self.node, lockstep=True, base_to_camera=mount)
         self._acknowledged_ns = -1
         self.node.create_subscription(FrameAck, topics.FRAME_ACK, self._on_ack, lossless_profile())
 

@@ -190,9 +190,8 @@ class Stack:
         messages = self._messages()
         if 'clock' in self.publishers:
             passed_ns = time.monotonic_ns() % 10**12
-            messages['clock'] = Clock(
-                clock=Time(sec=passed_ns // 10**9, nanosec=passed_ns % 10**9)
-            )
+            passed = Time(sec=passed_ns // 10**9, nanosec=passed_ns % 10**9)
+            messages['clock'] = Clock(clock=passed)
         for name, message in messages.items():
             self.publishers[name].publish(message)
 

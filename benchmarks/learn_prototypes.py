@@ -160,9 +160,8 @@ class ApartmentSequence:
     def frames(self, condition: str) -> Iterator[Frame]:
         """Render the frames under a condition one by one."""
         simulator = OpenGLSimulator(self.scene, self.setup.intrinsics)
-        source = SimulatedFrames(
-            self.scene, simulator, load_condition(condition), self.trajectory(condition)
-        )
+        light, trajectory = load_condition(condition), self.trajectory(condition)
+        source = SimulatedFrames(self.scene, simulator, light, trajectory)
         try:
             for index in range(len(source)):
                 yield source.frame(index).frame
@@ -194,9 +193,8 @@ def training_sample(frames: Iterable[Frame], label_set: LabelSet) -> TrainingSam
         number[truth == UNLABELLED] = 0
         votes.add(samples.points, samples.colors, number)
     voxels, _ = survey.voxels()
-    regions = appearance_descriptors.grow_regions(
-        voxels, appearance_descriptors.neighbour_pairs(voxels.keys)
-    )
+    pairs = appearance_descriptors.neighbour_pairs(voxels.keys)
+    regions = appearance_descriptors.grow_regions(voxels, pairs)
     patches = appearance_descriptors.cut_patches(voxels.points, regions)
     descriptors = appearance_descriptors.describe_patches(voxels, regions, patches, VOXEL_M)
     cells = votes.cells()
@@ -235,9 +233,8 @@ def learn_prototypes(
         owners += [name] * int((mass > 0).sum())
     scale = spread * np.maximum(np.sqrt(residual / weights.sum()), _SCALE_FLOOR)
     mass = np.concatenate(shares)
-    return Prototypes(
-        tuple(owners), np.concatenate(centers) / scale, scale, mass / mass.sum(), provenance
-    )
+    places = np.concatenate(centers) / scale
+    return Prototypes(tuple(owners), places, scale, mass / mass.sum(), provenance)
 
 
 def _cluster(

@@ -105,9 +105,8 @@ class Meshes:
     def room(self, item: SceneObject) -> str:
         """Return the room that most of an object's surface is in."""
         points = self.points(item)
-        inside = {
-            room.name: float(room.box.contains(points, 0.05).mean()) for room in self.scene.rooms
-        }
+        rooms = self.scene.rooms
+        inside = {room.name: float(room.box.contains(points, 0.05).mean()) for room in rooms}
         return max(inside, key=lambda name: inside[name])
 
     @cached_property
@@ -367,9 +366,8 @@ def _more(meshes: Meshes, query: Query) -> bool:
 
 
 def _straight_m(meshes: Meshes, first: str, second: str) -> float:
-    return float(
-        np.linalg.norm(meshes.center(meshes.one(first)) - meshes.center(meshes.one(second)))
-    )
+    one, other = (meshes.center(meshes.one(name)) for name in (first, second))
+    return float(np.linalg.norm(one - other))
 
 
 def _affords(meshes: Meshes, items: Iterator[SceneObject], query: Query) -> int:

@@ -22,16 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import published_ways
 from large_scene import ground_truth, semantic_map, surface
 from metric_rows import Row, Timing, growth_of, table_of, timed
 from numpy.typing import NDArray
-from published_ways import (
-    broadcast_ranking,
-    brute_force_nearest,
-    double_loop_confusion,
-    per_point_frequency,
-    plain_tree_nearest,
-)
 from rich.console import Console
 
 from osmabench_ros.base.device import resolve_device
@@ -63,7 +57,9 @@ def confusion_case(device: str, quick: bool) -> Iterator[Row]:
             truth, predicted = rng.integers(0, classes, (2, points), np.int32)
             few = min(points, 100_000)
             count = partial(confusion_matrix, truth, predicted, range(classes), device=device)
-            loop = partial(double_loop_confusion, truth[:few], predicted[:few], classes)
+            loop = partial(
+                published_ways.double_loop_confusion, truth[:few], predicted[:few], classes
+            )
             part = confusion_matrix(truth[:few], predicted[:few], range(classes), device=device)
             must_agree('confusion', part.counts[:-1, :-1], loop())
             yield Row(
@@ -87,9 +83,9 @@ def matching_case(device: str, quick: bool) -> Iterator[Row]:
         ours = timed(partial(match, truth, predicted, device))
         bound = memory_bound(device, truth.nbytes + predicted.nbytes + 12 * n)
         unit = f'points to {m:,}'
-        tree = timed(partial(plain_tree_nearest, truth, predicted))
+        tree = timed(partial(published_ways.plain_tree_nearest, truth, predicted))
         yield Row('matching', 'beside a k-d tree', n, unit, device, ours, tree, **bound)
-        few = partial(brute_force_nearest, truth[:50], predicted)
+        few = partial(published_ways.brute_force_nearest, truth[:50], predicted)
         must_agree('matching', match(truth[:50], predicted, device).indices, few())
         brute = timed(few).scaled(n / 50)
         yield Row(
@@ -107,10 +103,10 @@ def ranking_case(device: str, quick: bool) -> Iterator[Row]:
     rng = np.random.default_rng(0)
     prompts = rng.normal(size=(PROMPTS, DIMENSIONS)).astype(np.float32)
     few = rng.standard_normal((RANKED_BY_PUBLISHED_WAY, DIMENSIONS), np.float32)
-    ranking = broadcast_ranking(few, prompts, 5)
+    ranking = published_ways.broadcast_ranking(few, prompts, 5)
     must_agree('prompt ranking', find_best_prompts(few, prompts, 5, device=device), ranking)
     # The call above has warmed up the allocator, whose first pages cost several times as much.
-    published = timed(partial(broadcast_ranking, few, prompts, 5), 2)
+    published = timed(partial(published_ways.broadcast_ranking, few, prompts, 5), 2)
     a_feature = plain_product(prompts, device) / RANKED_BY_PUBLISHED_WAY
     for n in (1_000,) if quick else (1_000, 20_000, 200_000):
         features = rng.standard_normal((n, DIMENSIONS), np.float32)
@@ -158,16 +154,16 @@ def top_n_case(_device: str, quick: bool) -> Iterator[Row]:
     objects, rows = 200, 1_000
     names = [f'word {i}' for i in range(PROMPTS)]
     words = [frozenset(rng.integers(0, PROMPTS, 5).tolist()) for _ in range(objects)]
-    tiers = collect_tiers(
-        TieredObject(i, tuple(names[j] for j in sorted(own))) for i, own in enumerate(words)
-    )
+    named = (tuple(names[j] for j in sorted(own)) for own in words)
+    tiers = collect_tiers(TieredObject(i, own) for i, own in enumerate(named))
     best = rng.integers(0, PROMPTS, (rows, 5))
     for points in (100_000,) if quick else (1_000_000, 4_000_000):
         ids, own = rng.integers(0, objects, points), rng.integers(0, rows, points)
         features = PointFeatures(ids, own, np.zeros(points, np.float32))
         ours = timed(partial(top_n_frequency, features, best, tiers, names), 3)
         few = 20_000
-        loop = timed(partial(per_point_frequency, ids[:few], own[:few], best, words))
+        way = partial(published_ways.per_point_frequency, ids[:few], own[:few], best, words)
+        loop = timed(way)
         scaled = loop.scaled(points / few)
         yield Row('top-n frequency', '', points, 'points', 'cpu', ours, scaled, f'{few:,} points')
 

@@ -17,12 +17,7 @@ from measuring import console
 
 from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.mappers.open_vocabulary.association import (
-    AssociationOptions,
-    Detections,
-    ObjectMap,
-    lift,
-)
+from osmabench_ros.mappers.open_vocabulary import association
 
 CAMERA = Intrinsics.from_hfov(640, 480, 1.4)
 DEPTH_M = 2.5
@@ -46,17 +41,17 @@ def main(frames: int = 1000, masks: int = 40, limit_s: float = 0.2) -> None:
 
 def measure(frames: int, masks: int) -> tuple[np.ndarray, int]:
     """Return the processor time (frames,) in seconds, and the number of objects."""
-    objects = ObjectMap(AssociationOptions())
+    objects = association.ObjectMap(association.AssociationOptions())
     costs = []
     for index in range(frames):
         frame, detections = view(index, masks)
         start = time.process_time()
-        objects.add(lift(frame, detections))
+        objects.add(association.lift(frame, detections))
         costs.append(time.process_time() - start)
     return np.array(costs), len(objects.objects())
 
 
-def view(index: int, masks: int) -> tuple[Frame, Detections]:
+def view(index: int, masks: int) -> tuple[Frame, association.Detections]:
     """Return what the camera sees of the wall at one place, and a mask for each rectangle."""
     rows, columns = ROWS, max(1, round(masks / ROWS))
     width_m = DEPTH_M * CAMERA.width / CAMERA.fx / columns
@@ -74,7 +69,8 @@ def view(index: int, masks: int) -> tuple[Frame, Detections]:
     found = np.unique(numbers)[:masks]
     features = np.stack([_feature(int(number)) for number in found])
     seen = np.stack([numbers == number for number in found])
-    return frame, Detections(seen, features, np.ones(len(found), np.float32), ('',) * len(found))
+    scores = np.ones(len(found), np.float32)
+    return frame, association.Detections(seen, features, scores, ('',) * len(found))
 
 
 def _feature(number: int) -> np.ndarray:

@@ -61,9 +61,8 @@ def main() -> int:
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
     metrics: list[MetricRecord] = []
     for name, references in (('apartment', ('apartment',)), ('prompted', PROMPTED)):
-        asked = [
-            suite for suite in arguments.suites if (suite == 'promptgt') is (name == 'prompted')
-        ]
+        prompted = name == 'prompted'
+        asked = [suite for suite in arguments.suites if (suite == 'promptgt') is prompted]
         if not asked:
             continue
         data |= {

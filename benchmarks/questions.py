@@ -12,12 +12,7 @@ import time
 import numpy as np
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.semantics.scene_graph import (
-    SceneEdge,
-    SceneGraph,
-    SceneNode,
-    ScoredLabel,
-)
+from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode, ScoredLabel
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.evaluation import QuestionedMap, answer_all, judge_all, scored
 from osmabench_ros.vqa.exact.generation import generate_questions
@@ -58,9 +53,8 @@ def main() -> int:
     graph = furnished_hall(arguments.objects)
     ids = {node.id for node in graph.nodes}
     start, cpu = time.perf_counter(), time.process_time()
-    questions = generate_questions(
-        SceneView(graph, ids), scene='hall', seed=0, count=arguments.questions
-    )
+    view = SceneView(graph, ids)
+    questions = generate_questions(view, scene='hall', seed=0, count=arguments.questions)
     generated = time.perf_counter()
     asked = QuestionedMap(ground_truth_map(graph, ids))
     answers = answer_all(asked.semantic_map, questions, asked.rules)

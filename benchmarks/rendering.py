@@ -203,9 +203,8 @@ def print_bounds(scene: Scene, poses: Sequence[Pose], lamps: int) -> None:
     lighting = next(iter(lightings(scene, lamps).values()))
     full = mean_profile(scene, (640, 480), lighting, poses)
     few_pixels = mean_profile(scene, (80, 60), lighting, poses)
-    plain = mean_profile(
-        scene, (640, 480), Lighting(lighting.lights, lighting.ambient, shadows=False), poses
-    )
+    shadowless = Lighting(lighting.lights, lighting.ambient, shadows=False)
+    plain = mean_profile(scene, (640, 480), shadowless, poses)
     simulator = OpenGLSimulator(scene, camera((640, 480)))
     simulator.set_lighting(lighting)
     simulator.render(poses[0])

@@ -35,9 +35,8 @@ class TriangleNavigation:
     """
 
     def __init__(self, vertices: NDArray[np.float64], triangles: NDArray[np.int64]) -> None:
-        _, first, row = np.unique(
-            np.round(vertices / WELD_M), axis=0, return_index=True, return_inverse=True
-        )
+        places = np.round(vertices / WELD_M)
+        _, first, row = np.unique(places, axis=0, return_index=True, return_inverse=True)
         welded = row.reshape(-1)[triangles]
         whole = (welded != np.roll(welded, 1, axis=1)).all(axis=1)
         self.vertices = np.asarray(vertices[first], np.float64)
