@@ -251,22 +251,22 @@ def _sample_rows(rows: NDArray[np.intp], most: int, seed: int) -> NDArray[np.int
     return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
 
 
-CROWDED_M, MOST_CROWDED = 0.05, 0.03
-"""Threshold of precision, and how much larger it may be by points than by places."""
+CROWDED_M, MOST_CROWDED = (0.02, 0.05), 0.03
+"""Thresholds of precision, and how much larger it may be by points than by places."""
 
 
 def _remark_on_crowding(context: SuiteContext) -> None:
     """Add a remark where a map has most of its points where it is right, such as copies."""
     there, cloud = context.matches.map_to_truth.distances_m, context.matches.predicted
     assert cloud is not None
-    by_points = share_within(there, CROWDED_M)
-    by_place = precision_by_place(cloud.points, there, CROWDED_M)
-    if by_points - by_place > MOST_CROWDED:
-        context.remark(
-            MapGeometrySuite.name,
-            f'{by_points:.1%} of the points are within {CROWDED_M:g} m of the surface, but of '
-            f'equally weighted places {by_place:.1%}: points crowd where the map is right',
-        )
+    for limit_m in CROWDED_M:
+        rates = share_within(there, limit_m), precision_by_place(cloud.points, there, limit_m)
+        if rates[0] - rates[1] > MOST_CROWDED:
+            context.remark(
+                MapGeometrySuite.name,
+                f'{rates[0]:.1%} of the points are within {limit_m:g} m of the surface, but of '
+                f'equally weighted places {rates[1]:.1%}: points crowd where the map is right',
+            )
 
 
 class MapTrajectoryOptions(Strict):

@@ -109,8 +109,26 @@ def test_copies_of_right_points_that_hide_wrong_ones_have_a_remark(context, with
 
     everything = np.arange(len(points))
     assert not remarks(everything)
-    [text] = remarks(np.concatenate([everything, np.tile(right, 10)]))
-    assert 'points crowd where the map is right' in text
+    texts = remarks(np.concatenate([everything, np.tile(right, 10)]))
+    assert ['points crowd where the map is right' in text for text in texts] == [True, True]
+
+
+def test_layers_of_points_that_hide_an_error_of_3_cm_have_a_remark(context, with_dense):
+    rng = np.random.default_rng(0)
+    points = context.semantic_map.dense.points.copy()
+    low = points[:, 2] < 0.01
+    points[~low] += rng.choice([-0.03, 0.03], (int((~low).sum()), 3)).astype(np.float32)
+
+    def remarks(cloud):
+        parts = {'labels': None, 'instances': None, 'points': cloud}
+        case = replace(context, semantic_map=with_dense(**parts), remarks=[])
+        evaluate(case, normal_samples=0)
+        return case.remarks
+
+    assert not remarks(points)
+    layers = [points[low] + np.float32([0, 0, 0.002 * step]) for step in range(9)]
+    [text] = remarks(np.concatenate([points, *layers]))
+    assert 'within 0.02 m' in text
 
 
 def test_a_map_without_points_is_not_applicable_and_an_empty_one_covers_nothing(
