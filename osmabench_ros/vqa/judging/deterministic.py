@@ -213,11 +213,12 @@ def _same_attribute(right: str, said: str, question: str) -> tuple[bool, str] | 
     wanted = reading.noun_phrases(right)
     given = reading.noun_phrases(reading.predicate(said, question))[:1]
     if asked and asked['materials'] and any(thing.materials for thing in wanted):
-        found = {material for thing in given for material in thing.materials}
-        return any(thing.materials & found for thing in wanted), 'material'
+        true, found = (frozenset().union(*(x.materials for x in part)) for part in (wanted, given))
+        # All that is said has to be right, as of colours, so that a list of all gains nothing.
+        return bool(found) and found <= true, 'material'
     colors = [color for thing in wanted[:1] for color in thing.colors]
     if asked and asked['colors'] and colors:
-        # All that is said has to be right: "black and white" is not "white".
+        # "black and white" is not "white".
         stated = [color for thing in given for color in thing.colors]
         return bool(stated) and all(_is_one_of(color, colors) for color in stated), 'color'
     return None
