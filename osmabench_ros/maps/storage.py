@@ -324,7 +324,7 @@ def write_npy(stream: IO[bytes], array: NDArray[Any]) -> None:
 def write_map(semantic_map: SemanticMap, directory: Path, *, is_checked: bool = False) -> None:
     """Write a map to a new or empty folder, which appears whole; equal maps give equal bytes.
 
-    A map that was read or unpacked `is_checked`. Raises MapError, which lists the first faults, if
+    `is_checked`: the map was read or unpacked. Raises MapError, which lists the first faults, if
     the map has any, RunError if there is something in the folder.
     """
     with atomic_directory(directory) as folder:

@@ -1,4 +1,4 @@
-"""Captures the maps of a mapping method on disk."""
+"""Records the maps of a mapping method on disk."""
 
 import math
 import time
@@ -37,7 +37,7 @@ MAX_WAITING, MAX_WAITING_BYTES = 32, 2**28
 
 SAMPLES = 6
 MAX_INDEX = 10**6
-"""Of a run that does not say how many frames it has."""
+"""Limit of frame numbers in a run of unknown length."""
 
 
 class FrameSampler:

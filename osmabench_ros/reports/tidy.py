@@ -38,7 +38,7 @@ class Headline:
     def find_record(
         self, records: Iterable[MetricRecord], suffix: str = ''
     ) -> MetricRecord | None:
-        """Return the record over all classes, None if there is none; `suffix` is of the metric."""
+        """Return the record over all classes of the metric with a suffix, None without one."""
         wanted = (self.suite, self.mode, f'{self.metric}{suffix}', '')
         for record in records:
             if (record.suite, record.mode, record.metric, record.class_name) == wanted:

@@ -63,7 +63,7 @@ class GroundTruth:
     surface : LabelledCloud
         Points spread uniformly over the meshes, those that the trajectory could see.
     unseen : LabelledCloud
-        The remaining points: a map neither loses by lacking them nor by having them.
+        The remaining points: a map need not have them, and points on them are right.
     camera_poses : tuple of Pose
         Optical frame in the world, one per frame.
     intrinsics : Intrinsics
@@ -73,7 +73,7 @@ class GroundTruth:
     fused : LabelledCloud, optional
         OSMa-Bench's cloud from depth images, for mode compat.
     max_depth_m : float
-        How far the camera was taken to see.
+        Largest depth at which a point counts as visible.
     points_per_m2 : float
         Density of `surface` and `unseen`.
     visible_graph : SceneGraph, optional

@@ -25,7 +25,7 @@ from osmabench_ros.runs.report_model import RunReport
 LOOK_EVERY_S = 0.5
 """How long a back end waits for messages."""
 END_S = 30.0
-"""What workers get to stop their nodes after an interrupt."""
+"""Seconds that workers have to stop their nodes after an interrupt."""
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 MAX_SHOWN = 12
@@ -64,9 +64,9 @@ class Notice:
 
 @dataclass(frozen=True)
 class Result:
-    """The report of a run, without its metrics, or an error; neither of a scene that is prepared.
+    """The report of a run, without its metrics, or an error; for a prepared scene neither.
 
-    With `again` the machine failed, not the task, so that another try may succeed.
+    `again`: the machine failed, not the task, so that another try may succeed.
     """
 
     report: RunReport | None = None
@@ -108,7 +108,7 @@ def line_up(plans: Sequence[RunPlan], slots: int) -> list[Task]:
     def rank(task: Task) -> tuple[bool, int, bool]:
         scene = scenes[task.plan.shared_directory]
         if task.prepares:
-            # So many scenes ahead that no slot waits for one.
+            # Early enough that no slot waits for a scene.
             return False, scene - (slots - 1), False
         return is_alone(task.plan), scene, True
 

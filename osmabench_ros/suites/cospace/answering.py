@@ -66,7 +66,7 @@ SECTORS = len(COMPASS)
 _SECTOR_RAD = math.tau / SECTORS
 
 _LEG_M = 0.8
-"""Of this much of a way at its start and at its end the direction is taken."""
+"""Length of the parts of a way that give its directions at the start and at the end."""
 
 _SHORTEST_M = 1.2
 _START_RAD, _TURN_RAD = math.radians(33.0), math.radians(30.0)

@@ -43,7 +43,7 @@ def subjects_of(draft: Draft) -> tuple[str, ...]:
 class _Pool:
     """Drafts of one category and answer; hands out the one with the least used objects.
 
-    With weights the kind comes first of which the fewest for its weight were handed out.
+    With weights, the kind with the fewest drafts handed out relative to its weight comes first.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ def select(
     labels: Collection[str],
     weights: Mapping[Kind, float] = MappingProxyType({}),
 ) -> list[Draft]:
-    """Choose from drafts in a seeded order; yes and no are equally many in every category."""
+    """Choose from shuffled drafts; yes and no are equally many in every category."""
     selector = _Selector(drafts, labels, weights)
     chosen: dict[str, list[Draft]] = {name: [] for name in quota}
     wanted = dict(quota)
