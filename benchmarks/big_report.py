@@ -29,7 +29,7 @@ from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 from osmabench_ros.runs.report_model import RunReport, without_classes
 from osmabench_ros.runs.run_manifest import MANIFEST, METRICS
 
-MOST_S, MOST_GIB, MOST_OPENING_S = 60.0, 2.0, 2.0
+MOST_S, MOST_GIB, MOST_OPENING_S = 60.0, 2.0, 1.0
 
 
 def copy_runs(source: MatrixOnDisk, root: Path, count: int) -> None:
