@@ -98,7 +98,7 @@ UPDATED = 0.5
 def with_changed_scenes(
     reports: Sequence[RunReport], plans: Sequence[RunPlan]
 ) -> tuple[RunReport, ...]:
-    """Return reports with the metrics of Hypo3D that need more runs than those of the matrix.
+    """Return reports with the metrics of Hypo3D that need more runs than the matrix has.
 
     `accuracy_remapped` and `imagination_gap` are of maps of the changed scenes, the others of
     runs in which the scene changes halfway.
