@@ -6,7 +6,7 @@ from PIL import Image
 from support.world.scenes import write_space3d_folder
 
 from osmabench_ros.errors import OsmabenchError, QuestionError
-from osmabench_ros.suites.space3d.folder import ReferenceAnswer, SceneFolder, ShownAnswer
+from osmabench_ros.suites.space3d.scoring import ReferenceAnswer, SceneFolder, ShownAnswer
 
 
 @pytest.fixture
@@ -51,9 +51,9 @@ def replaced(path, old, new):
     ('ground_truth.json', '"3": {', '"8": {', 'question 3 of questions.json is missing'),
     ('ground_truth.json', '"prompt"', '"promt"', 'promt'),
     ('misc/detections.json', '"class_name": "bed"', '"class_name": ""', 'class_name'),
-    ('misc/detections.json', '"7"', '"seven"', 'object id "seven" is not a number'),
+    ('misc/detections.json', '"7"', '"seven"', r'objects\.seven.*pattern'),
     ('misc/detections.json', '"7"', '"4"', 'object 4 is there twice'),
-    ('misc/detections.json', '1.4,', '-1.4,', 'object 7: sizes'),
+    ('misc/detections.json', '1.4,', '-1.4,', r'objects\.7\.sizes'),
 ])  # fmt: skip
 def test_what_is_malformed_is_named(folder, file, old, new, fault):
     replaced(folder.path / file, old, new)

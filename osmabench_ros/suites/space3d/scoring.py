@@ -1,4 +1,4 @@
-"""Scores the answers of a system to one scene of Space3D-Bench, as published and by rule first."""
+"""Scene folders of Space3D-Bench, and the scores of answers to them: as published, and by rule."""
 
 from __future__ import annotations
 
@@ -6,30 +6,26 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cached_property, lru_cache
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, NonNegativeFloat
 
 from osmabench_ros.base.documents import parse_json, read_json
 from osmabench_ros.base.files import claim_folder, write_text
+from osmabench_ros.base.images import undecoded_image
 from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.base.reading import read_bytes
+from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError, LanguageModelError, QuestionError
 from osmabench_ros.language.client import ModelClient
 from osmabench_ros.language.model import EmptyReplyError, ImagePart, ModelRequest, RefusalError
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.metrics.statistics import wilson_interval
-from osmabench_ros.suites.space3d.folder import (
-    DETECTIONS,
-    DetectedObject,
-    ReferenceAnswer,
-    SceneFolder,
-    Triple,
-)
 from osmabench_ros.suites.space3d.suite import STRAIGHT_TOLERANCE_M
+from osmabench_ros.vqa.grading import Grade
 from osmabench_ros.vqa.judging import reading
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.kinds import COORDINATE_TOLERANCE_M, WALK_TOLERANCE_M
@@ -38,6 +34,131 @@ from osmabench_ros.vqa.schemas import parse, schema
 
 if TYPE_CHECKING:
     import pandas as pd
+
+QUESTIONS, GROUND_TRUTH, ANSWERS = 'questions.json', 'ground_truth.json', 'answers.json'
+DETECTIONS, IMAGES = 'misc/detections.json', 'img'
+
+Triple = tuple[float, float, float]
+Sizes = tuple[NonNegativeFloat, NonNegativeFloat, NonNegativeFloat]
+ObjectId = Annotated[str, Field(pattern=r'^\d{1,9}$')]
+
+
+class DetectedObject(Strict):
+    """An object of `detections.json`; metres, z up, as all of the file.
+
+    The box is along the axes of the world: `rotation` is kept, and not applied.
+    """
+
+    class_name: str = Field(min_length=1)
+    center: Triple
+    sizes: Sizes
+    rotation: tuple[float, ...] | tuple[tuple[float, ...], ...] | None = None
+
+
+class DetectedRoom(Strict):
+    """A room of `detections.json`, with the objects that are listed in it."""
+
+    center: Triple
+    sizes: Sizes
+    objects: dict[ObjectId, DetectedObject] = Field(default_factory=dict)
+
+
+class ShownAnswer(Strict):
+    """A right answer that an image shows."""
+
+    image_path: str = Field(min_length=1)
+    example_answer: str
+
+
+class ReferenceAnswer(Strict):
+    """What `ground_truth.json` says of a question: the right answer, and when to accept one."""
+
+    answer: str | ShownAnswer
+    prompt: str
+
+    @property
+    def context(self) -> str:
+        """The right answer, or the example of one, as a text."""
+        return self.answer if isinstance(self.answer, str) else self.answer.example_answer
+
+
+@dataclass(frozen=True)
+class SceneFolder:
+    """One scene of Space3D-Bench; each file is read when it is first asked for.
+
+    QuestionError names the file, and the key or line, that is missing or malformed.
+    """
+
+    path: Path
+
+    @property
+    def scene(self) -> str:
+        """Name of the scene, as of the folder."""
+        return self.path.resolve().name
+
+    @cached_property
+    def questions(self) -> Mapping[str, str]:
+        """Questions by number."""
+        return _read_texts(self.path / QUESTIONS)
+
+    @cached_property
+    def references(self) -> Mapping[str, ReferenceAnswer]:
+        """Right answers by number; every question has one."""
+        path = self.path / GROUND_TRUTH
+        data = read_json(path, QuestionError)
+        found = validated(dict[str, ReferenceAnswer], data, str(path), QuestionError)
+        missing = [number for number in self.questions if number not in found]
+        if missing:
+            raise QuestionError(f'{path}: question {missing[0]} of {QUESTIONS} is missing')
+        return found
+
+    def answers(self, path: Path | None = None) -> Mapping[str, str]:
+        """Return a system's answers by number, those next to the questions unless named."""
+        chosen = path or self.path / ANSWERS
+        found = _read_texts(chosen)
+        unasked = [number for number in found if number not in self.questions]
+        if unasked:
+            raise QuestionError(
+                f'{chosen}: answer {unasked[0]} has no question in {self.path / QUESTIONS}; '
+                'name the answers of this scene'
+            )
+        return found
+
+    def image(self, number: str) -> bytes:
+        """Return the PNG that shows the right answer of a question."""
+        shown = self.references[number].answer
+        if isinstance(shown, str):
+            raise QuestionError(f'{self.path / GROUND_TRUTH}: question {number} has no image')
+        # Published paths begin at the repository, "data/<scene>/img/"; the images lie here.
+        name = PurePosixPath(shown.image_path).name
+        path = self.path / IMAGES / name
+        data = read_bytes(path, QuestionError)
+        undecoded_image(data, path, QuestionError, ('PNG',))
+        return data
+
+    @cached_property
+    def detections(self) -> Mapping[int, DetectedObject]:
+        """Objects by their id in the file; they are in rooms, or all under "objects"."""
+        path = self.path / DETECTIONS
+        data = validated(dict[str, Any], read_json(path, QuestionError), str(path), QuestionError)
+        loose = data.pop('objects', {})
+        rooms = validated(dict[str, DetectedRoom], data, str(path), QuestionError)
+        of_no_room = validated(
+            dict[ObjectId, DetectedObject], loose, f'{path}: objects', QuestionError
+        )
+        found: dict[int, DetectedObject] = {}
+        for group in (*(room.objects for room in rooms.values()), of_no_room):
+            for key, item in group.items():
+                if int(key) in found:
+                    raise QuestionError(f'{path}: object {key} is there twice')
+                found[int(key)] = item
+        return found
+
+
+def _read_texts(path: Path) -> dict[str, str]:
+    """Read texts by the numbers of questions; QuestionError names the file and the number."""
+    return validated(dict[str, str], read_json(path, QuestionError), str(path), QuestionError)
+
 
 _SLACK_M = 1e-9
 _NUMBER = r'[-+]?\d+(?:\.\d+)?'
@@ -96,17 +217,6 @@ def facts_of(text: str) -> Facts:
 
 
 @dataclass(frozen=True)
-class RuleGrade:
-    """Whether an answer is right, None if no rule fits, and the rule."""
-
-    correct: bool | None
-    rule: str
-
-
-_NO_RULE = RuleGrade(None, 'no rule fits')
-
-
-@dataclass(frozen=True)
 class SentenceGrader:
     """Grades answers against right answers in text.
 
@@ -120,12 +230,12 @@ class SentenceGrader:
     detections: Mapping[int, DetectedObject] = field(default_factory=dict)
     judge: DeterministicJudge = field(default_factory=DeterministicJudge)
 
-    def grade(self, question: str, right: str, said: str, criterion: str = '') -> RuleGrade:
-        """Return the grade of an answer to a question."""
+    def grade(self, question: str, right: str, said: str, criterion: str = '') -> Grade | None:
+        """Return the grade of an answer to a question, None if no rule fits."""
         if not reading.is_refusal(right):
             sentences = re.split(r'(?<=[.;\n])\s+', said)
             if reading.is_refusal(sentences[0]):
-                return RuleGrade(False, 'declines')
+                return Grade(False, 'declines')
             # A later one may say of another room that something is not known of it.
             said = ' '.join(sentence for sentence in sentences if not reading.is_refusal(sentence))
         wanted = facts_of(right)
@@ -134,88 +244,81 @@ class SentenceGrader:
         if wanted.coordinates:
             return self._grade_coordinates(wanted, given)
         context = f'{question} {right} {criterion}'
-        lengths = [item for item in reading.quantities(wanted.rest) if item.is_length]
-        numbers = len(reading.quantities(wanted.rest))
-        if numbers == 1 and (lengths or (_DISTANCE.search(f'{question} {right}'))):
+        numbers = reading.quantities(wanted.rest)
+        is_one = len(numbers) == 1
+        if is_one and (numbers[0].is_length or _DISTANCE.search(f'{question} {right}')):
             tolerance_m = WALK_TOLERANCE_M if _NAVIGABLE.search(context) else STRAIGHT_TOLERANCE_M
             return self._grade_distance(wanted, given, tolerance_m)
         if re.match(r'(?:yes|no)\b', reading.plain(right)):
             polarity = reading.as_yes_no(said)
-            if polarity is None:
-                return _NO_RULE
-            return RuleGrade(polarity == reading.as_yes_no(right), 'yes or no')
-        if reading.is_quantity(wanted.rest) and numbers == 1:
+            is_right = polarity == reading.as_yes_no(right)
+            return None if polarity is None else Grade(is_right, 'yes or no')
+        if reading.is_quantity(wanted.rest) and is_one:
             return _count(wanted, given, said)
         if wanted.ids and not re.search(r'[A-Za-z]{3,}', wanted.rest):
-            if not given.ids:
-                return _NO_RULE
-            return RuleGrade(wanted.ids == given.ids, 'ids')
+            return Grade(wanted.ids == given.ids, 'ids') if given.ids else None
         return self._grade_objects(wanted.rest, said, question)
 
-    def _grade_coordinates(self, wanted: Facts, given: Facts) -> RuleGrade:
+    def _grade_coordinates(self, wanted: Facts, given: Facts) -> Grade | None:
         stated = [*given.coordinates, *self._find_centers(given.ids)]
         if not stated:
-            return _NO_RULE
-        return RuleGrade(
+            return None
+        return Grade(
             all(any(_is_near(a, b) for b in stated) for a in wanted.coordinates)
             and len(given.coordinates) <= len(wanted.coordinates),
             'coordinates',
         )
 
-    def _grade_distance(self, wanted: Facts, given: Facts, tolerance_m: float) -> RuleGrade:
+    def _grade_distance(self, wanted: Facts, given: Facts, tolerance_m: float) -> Grade | None:
         (right,) = wanted.values
         near = [abs(value - right) <= tolerance_m + _SLACK_M for value in given.values]
-        if not near:
-            return _NO_RULE
-        if not any(near):
-            return RuleGrade(False, f'distance, {tolerance_m} m')
-        if not all(near):
-            return _NO_RULE
+        if near and not any(near):
+            return Grade(False, f'distance, {tolerance_m} m')
+        if not near or not all(near):
+            return None
         if wanted.ids and given.ids:
-            return RuleGrade(wanted.ids == given.ids, 'distance and ids')
+            return Grade(wanted.ids == given.ids, 'distance and ids')
         if wanted.ids and given.coordinates:
             centers = self._find_centers(wanted.ids)
             if len(centers) < len(wanted.ids):
-                return _NO_RULE
+                return None
             same = all(any(_is_near(a, b) for b in given.coordinates) for a in centers)
-            return RuleGrade(same, 'distance and coordinates')
-        return _NO_RULE if wanted.ids else RuleGrade(True, f'distance, {tolerance_m} m')
+            return Grade(same, 'distance and coordinates')
+        return None if wanted.ids else Grade(True, f'distance, {tolerance_m} m')
 
     def _find_centers(self, ids: frozenset[int]) -> list[Triple]:
-        known = self.detections
-        return [known[number].center for number in sorted(ids) if number in known]
+        return [self.detections[i].center for i in sorted(ids) if i in self.detections]
 
-    def _grade_objects(self, right: str, said: str, question: str) -> RuleGrade:
+    def _grade_objects(self, right: str, said: str, question: str) -> Grade | None:
         """Return whether all objects or rooms are named, for an answer that only names some."""
         right = _LACKS.sub('', right)
         said = _LACKS.sub('', said)
         if not right or _CLAUSE.search(right) or len(reading.words_of(right)) > 3 * _SHORT_WORDS:
-            return _NO_RULE
+            return None
         parts = [part.strip() for part in re.split(r',|\band\b', right) if part.strip()]
         if not all(reading.noun_phrases(part) for part in parts):
-            return _NO_RULE
+            return None
         named = [self.judge.same_text(part, said, question, is_part=True)[0] for part in parts]
-        is_list = not _CLAUSE.search(said)
         if all(named):
-            more = is_list and len(reading.noun_phrases(said)) > len(parts)
-            return RuleGrade(not more, 'named things')
+            more = not _CLAUSE.search(said) and len(reading.noun_phrases(said)) > len(parts)
+            return Grade(not more, 'named things')
         short = len(reading.words_of(said)) <= _SHORT_WORDS
-        return RuleGrade(False, 'named things') if short or any(named) else _NO_RULE
+        return Grade(False, 'named things') if short or any(named) else None
 
 
-def _count(wanted: Facts, given: Facts, said: str) -> RuleGrade:
+def _count(wanted: Facts, given: Facts, said: str) -> Grade | None:
     (right,) = wanted.values
     values = set(given.values)
     if not values and reading.is_denial(said):
         values = {0.0}
     if len(values) != 1:
-        return RuleGrade(False, 'gives no number') if not values else _NO_RULE
-    return RuleGrade(abs(values.pop() - right) <= _SLACK_M, 'number')
+        return Grade(False, 'gives no number') if not values else None
+    return Grade(abs(values.pop() - right) <= _SLACK_M, 'number')
 
 
 def _is_near(first: Triple, second: Triple) -> bool:
-    off = np.abs(np.subtract(first, second))
-    return bool((off <= COORDINATE_TOLERANCE_M + _SLACK_M).all())
+    limit_m = COORDINATE_TOLERANCE_M + _SLACK_M
+    return all(abs(a - b) <= limit_m for a, b in zip(first, second, strict=True))
 
 
 RESULTS = {Mode.COMPAT: 'result.json', Mode.STRICT: 'strict.json'}
@@ -306,8 +409,8 @@ class Grading:
                 found = decide(folder, number, said)
                 kept[number] = {**found, 'question': question, 'answer': said, 'context': context}
             if self.mode is Mode.COMPAT:
-                _write(file, kept)
-        _write(file, kept)
+                write_text(file, json.dumps(kept, indent=4))
+        write_text(file, json.dumps(kept, indent=4))
         return [kept[number] for number in folder.questions]
 
     def _choose_judge(self, reference: ReferenceAnswer) -> ModelClient | None:
@@ -342,10 +445,10 @@ class Grading:
             grade = SentenceGrader(known).grade(
                 folder.questions[number], reference.answer, said, reference.prompt
             )
-            rule = grade.rule
-            if grade.correct is not None:
+            if grade is not None:
                 result = RIGHT if grade.correct else WRONG
-                return {'result': result, 'justification': rule, 'by': 'rule'}
+                return {'result': result, 'justification': grade.reason, 'by': 'rule'}
+            rule = 'no rule fits'
         client = self._choose_judge(reference)
         if client is None:
             return {'justification': rule, 'by': 'none'}
@@ -379,13 +482,8 @@ def _read_kept_verdicts(file: Path) -> dict[str, Entry]:
     if file.name != RESULTS[Mode.COMPAT] or not file.exists():
         return {}
     data = read_json(file, QuestionError)
-    if not isinstance(data, dict) or not all(isinstance(item, dict) for item in data.values()):
-        raise QuestionError(f'{file}: must be an object of verdicts; remove it to start over')
-    return data
-
-
-def _write(file: Path, kept: Mapping[str, Entry]) -> None:
-    write_text(file, json.dumps(kept, indent=4))
+    remedy = 'remove it to start over'
+    return validated(dict[str, Entry], data, str(file), QuestionError, remedy=remedy)
 
 
 def read_as_published(reply: str) -> Entry:
@@ -395,32 +493,32 @@ def read_as_published(reply: str) -> Entry:
     several lines or with single quotes, is an error, and no reply is asked for again.
     """
     match = re.search(r'\{.*\}', reply)
-    if match is None:
-        return {'error': reply}
     try:
-        found = parse_json(match[0], 'the reply', LanguageModelError)
+        found = parse_json(match[0] if match else '', 'the reply', LanguageModelError)
     except LanguageModelError:
-        return {'error': reply}
+        found = None
     return dict(found) if isinstance(found, dict) else {'error': reply}
 
 
 def _compare(entries: Sequence[tuple[str, Entry]], _mode: Mode) -> Iterator[dict[str, Any]]:
     for scene, entry in entries:
+        by = entry.get('by')
+        answered = 'answer' in entry
         yield {
             'scene': scene,
             'right': str(entry.get('result')) == RIGHT,
-            'by': entry.get('by'),
-            'answered': 'answer' in entry,
-            'error': 'error' in entry,
+            'by_rule': by == 'rule',
+            'by_judge': answered and by not in ('rule', 'none'),
+            'unanswered': not answered,
+            'undecided': by == 'none',
+            'errors': 'error' in entry,
         }
 
 
 def _sum_up(_group: Mapping[str, str], part: pd.DataFrame) -> dict[str, Any]:
-    right = int(part['right'].sum())
-    by_rule = int((part['by'] == 'rule').sum())
-    undecided = int((part['by'] == 'none').sum())
-    unanswered = int((~part['answered']).sum())
-    decided = len(part) - undecided
+    counts = {name: int(part[name].sum()) for name in part.columns}
+    right = counts.pop('right')
+    decided = len(part) - counts['undecided']
     low, high = wilson_interval(right, len(part))
     return {
         'right': right,
@@ -428,9 +526,5 @@ def _sum_up(_group: Mapping[str, str], part: pd.DataFrame) -> dict[str, Any]:
         'low': low,
         'high': high,
         'accuracy_decided': right / decided if decided else None,
-        'by_rule': by_rule,
-        'by_judge': decided - unanswered - by_rule,
-        'unanswered': unanswered,
-        'undecided': undecided,
-        'errors': int(part['error'].sum()),
+        **counts,
     }
