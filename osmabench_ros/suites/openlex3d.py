@@ -100,9 +100,8 @@ class WordNet:
             try:
                 self._known[offset] = _parse_synset(line)
             except (ValueError, IndexError) as error:
-                raise MetricError(
-                    f'{self._directory / "data.noun"}: no synset at byte {offset}'
-                ) from error
+                file = self._directory / 'data.noun'
+                raise MetricError(f'{file}: no synset at byte {offset}') from error
         return self._known[offset]
 
     def thing(self, word: str) -> Synset | None:
@@ -178,12 +177,9 @@ def build_tiers(graph: SceneGraph, wordnet: WordNet) -> TieredLabels:
 def class_words(name: str, wordnet: WordNet) -> tuple[str, ...]:
     """Return the words for a class: its name first, then WordNet's in their order."""
     found = wordnet.thing(name)
-    words = [name]
-    if found is not None:
-        words += [lemma.lower() for lemma in found.lemmas]
-    elif ' ' in name:
-        words.append(name.rsplit(' ', 1)[1])
-    return tuple(dict.fromkeys(words))
+    last = name.rsplit(' ', 1)[-1]
+    lemmas = [last] if found is None else [lemma.lower() for lemma in found.lemmas]
+    return tuple(dict.fromkeys((name, *lemmas)))
 
 
 def look_alikes(nodes: Sequence[SceneNode], wordnet: WordNet) -> dict[str, tuple[str, ...]]:
@@ -310,11 +306,8 @@ class OpenLex3DSuite(FigureSuite[OpenLex3DOptions]):
         prompts = tiers.prompts() if options.prompts is None else read_prompts(options.prompts)
         if not prompts:
             return self._list_records({}, {})
-        queries = (
-            queries_of(tiers, options.query_level)
-            if options.queries is None
-            else read_queries(options.queries)
-        )
+        file = options.queries
+        queries = read_queries(file) if file else queries_of(tiers, options.query_level)
         most_words = max(options.top_n, default=1)
         asked = QueriedMap(context, features, tiers, prompts, queries, most_words)
         scored = [item for item in tiers.objects.values() if TieredLabels.is_scored(item)]

@@ -1,15 +1,18 @@
 """A map queried by text: the prompts and queries of OpenLex3D, and the objects found by them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import StrictInt
 
 from osmabench_ros.base.documents import read_json, read_text
+from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import MetricError
 from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 from osmabench_ros.metrics.geometry import compute_voxel_keys
@@ -17,7 +20,7 @@ from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex
 from osmabench_ros.metrics.openlex3d import PointFeatures
 from osmabench_ros.metrics.retrieval import COMPAT_ALIGNMENT_M, Retrieval
 from osmabench_ros.metrics.similarity import CosineTable, cosine_similarity, find_best_prompts
-from osmabench_ros.metrics.tiers import EXCLUDED_SYNONYMS, TieredLabels, TieredObject, strip_word
+from osmabench_ros.metrics.tiers import EXCLUDED_SYNONYMS, TieredLabels, strip_word
 from osmabench_ros.suites.prediction import rows_of_ids
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.suites.things import mask_overlaps, overlaps_mask_by_mask, select_seen_objects
@@ -57,18 +60,11 @@ def queries_of(labels: TieredLabels, level: Level) -> list[TextQuery]:
     found: dict[tuple[int, str], list[int]] = {}
     for part in _PARTS[level]:
         for item in labels.objects.values():
-            for text in _list_texts(item, part):
+            described = product(item.depictions, item.synonyms)
+            for text in map(' '.join, described) if part else item.synonyms:
                 if strip_word(text) not in EXCLUDED_SYNONYMS:
                     found.setdefault((part, text), []).append(item.object_id)
     return [TextQuery(text, tuple(ids)) for (_, text), ids in found.items()]
-
-
-def _list_texts(item: TieredObject, part: int) -> Iterator[str]:
-    if part == 0:
-        yield from item.synonyms
-        return
-    for depiction in item.depictions:
-        yield from (f'{depiction} {synonym}' for synonym in item.synonyms)
 
 
 def read_queries(path: Path) -> list[TextQuery]:
@@ -77,15 +73,15 @@ def read_queries(path: Path) -> list[TextQuery]:
     It holds texts with object ids for each level. Raises MetricError, which names the file and
     the query, if it is missing or malformed.
     """
-    levels: Any = read_json(path, MetricError)
-    if not isinstance(levels, dict) or not all(isinstance(x, dict) for x in levels.values()):
-        raise MetricError(f'{path}: must map levels to queries, {{"level0": {{"sofa": [3, 7]}}}}')
-    found = []
-    for level, queries in levels.items():
-        for text, ids in queries.items():
-            if not isinstance(ids, list) or any(type(item) is not int for item in ids):
-                raise MetricError(f'{path}: {level}: "{text}" must have a list of object ids')
-            found.append(TextQuery(text, tuple(ids)))
+    levels = validated(
+        dict[str, dict[str, tuple[StrictInt, ...]]],
+        read_json(path, MetricError),
+        str(path),
+        MetricError,
+        remedy='it maps levels to queries with object ids, {"level0": {"sofa": [3, 7]}}',
+    )
+    queries = (item for level in levels.values() for item in level.items())
+    found = [TextQuery(text, ids) for text, ids in queries]
     if not found:
         raise MetricError(f'{path}: holds no queries')
     return found

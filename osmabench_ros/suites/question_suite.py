@@ -28,7 +28,8 @@ from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
 from osmabench_ros.vqa.answering.rule import RuleAnswerer, label_embedder
 from osmabench_ros.vqa.exact.generation import EXACT, SUITE, questions_about
 from osmabench_ros.vqa.graph_index import Embedder
-from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
+from osmabench_ros.vqa.judging import Judge
+from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.published import Published
 from osmabench_ros.vqa.questions import Answer, Question, Verdict

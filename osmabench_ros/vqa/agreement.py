@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from osmabench_ros.base.progress import Progress, counted, silent
-from osmabench_ros.vqa.judging import reading
-from osmabench_ros.vqa.judging.deterministic import ASKS_ATTRIBUTE, Judge, is_joint
+from osmabench_ros.vqa.judging import Judge, reading
+from osmabench_ros.vqa.judging.deterministic import ASKS_ATTRIBUTE, is_joint
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question
 from osmabench_ros.vqa.saved_answers import SavedAnswer

@@ -20,7 +20,8 @@ from osmabench_ros.vqa.answering.answerer import Accountable, Answerer
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.grading import TYPES_WITH_PARTS
 from osmabench_ros.vqa.graph_index import Embedder
-from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
+from osmabench_ros.vqa.judging import Judge
+from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, saved, write_records
 from osmabench_ros.vqa.questions import Answer, Inquiry, Question, Verdict, inquiry

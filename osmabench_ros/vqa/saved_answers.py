@@ -13,7 +13,8 @@ from osmabench_ros.base.documents import parse_json, read_unpacked
 from osmabench_ros.errors import QuestionError, errors_as
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.vqa.answering.baselines import constant, most_frequent, question_only
-from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
+from osmabench_ros.vqa.judging import Judge
+from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.judging.reading import as_number, plain
 from osmabench_ros.vqa.published import Published, Scores
 from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, read_records

@@ -31,7 +31,8 @@ from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
 from osmabench_ros.vqa.answering.pictures import list_kept_frames
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.exact.generation import questions_about
-from osmabench_ros.vqa.judging.deterministic import DeterministicJudge, Judge
+from osmabench_ros.vqa.judging import Judge
+from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.question_pipeline import (
     FrameImage,

@@ -48,10 +48,10 @@ def test_a_mapping_file_is_read_level_by_level(tmp_path):
 @pytest.mark.parametrize(
     ('text', 'fault'),
     [
-        ('[]', 'must map levels to queries'),
-        ('{"level0": 3}', 'must map levels to queries'),
-        ('{"level0": {"sofa": ["1"]}}', 'level0: "sofa" must have a list of object ids'),
-        ('{"level0": {"sofa": [true]}}', 'level0: "sofa" must have a list of object ids'),
+        ('[]', '.*it maps levels to queries'),
+        ('{"level0": 3}', r'level0: .*it maps levels to queries'),
+        ('{"level0": {"sofa": ["1"]}}', r'level0\.sofa\.0: .* integer .*object ids'),
+        ('{"level0": {"sofa": [true]}}', r'level0\.sofa\.0: .* integer .*object ids'),
         ('{"level0": {}}', 'holds no queries'),
     ],
 )

@@ -24,7 +24,7 @@ from osmabench_ros.vqa.answering.answerer import Answerer
 from osmabench_ros.vqa.evaluation import QuestionedMap
 from osmabench_ros.vqa.exact.generation import same_answer
 from osmabench_ros.vqa.graph_index import Embedder
-from osmabench_ros.vqa.judging.deterministic import Judge
+from osmabench_ros.vqa.judging import Judge
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Answer, Question, Verdict, question_id
 from osmabench_ros.vqa.scores import compute_paired_change, records

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.vqa.english import basic_color, material_noun
@@ -21,18 +20,6 @@ ASKS_ATTRIBUTE = re.compile(
 )
 _OFFERS = re.compile(r'\bor\b', re.IGNORECASE)
 _BEGINS_YES_NO = re.compile(r'(?:yes|no|true|false)\b')
-
-
-class Judge(Protocol):
-    """Judges answers."""
-
-    name: str
-
-    def judge(
-        self, pairs: Sequence[tuple[Question, Answer | None]], progress: Progress = silent
-    ) -> list[Verdict]:
-        """Return one verdict for each pair; no answer is a wrong answer."""
-        ...
 
 
 class DeterministicJudge:
@@ -57,14 +44,14 @@ class DeterministicJudge:
         del progress
         if self._embedder is not None:
             # An embedder caches; one batch takes a tenth of the time of single nouns.
-            texts = (
-                str(text)
+            nouns = {
+                thing.noun
                 for question, answer in pairs
                 if question.answer_type is AnswerType.TEXT and answer is not None
                 for text in (question.answer, answer.value)
-            )
-            named = (thing.noun for text in texts for thing in reading.noun_phrases(text))
-            self._embedder.embed(sorted(set(named) - {''}))
+                for thing in reading.noun_phrases(str(text))
+            }
+            self._embedder.embed(sorted(nouns - {''}))
         return [self._verdict(question, answer) for question, answer in pairs]
 
     def _verdict(self, question: Question, answer: Answer | None) -> Verdict:
@@ -97,19 +84,16 @@ class DeterministicJudge:
             return _same_quantity(right, said), 'number'
         if _BEGINS_YES_NO.match(reading.plain(right)):
             return _same_polarity(right, said)
-        if reading.is_refusal(said) or reading.is_refusal(right):
-            refused = [
-                reading.is_refusal(text) and not reading.is_denial(text) for text in (right, said)
-            ]
-            if any(refused):
-                return all(refused), 'refusal'
-        if reading.is_denial(said) or reading.is_denial(right):
-            return reading.is_denial(said) and reading.is_denial(right), 'denial'
+        texts = (right, said)
+        refused = [reading.is_refusal(text) and not reading.is_denial(text) for text in texts]
+        if any(refused):
+            return all(refused), 'refusal'
+        if any(map(reading.is_denial, texts)):
+            return all(map(reading.is_denial, texts)), 'denial'
         if _BEGINS_YES_NO.match(reading.plain(said)):
             return False, 'yes or no to an open question'
-        first = reading.quantities(right)
-        second = reading.quantities(said)
-        if first and second and {q.value for q in first} != {q.value for q in second}:
+        numbers = [{item.value for item in reading.quantities(text)} for text in texts]
+        if all(numbers) and numbers[0] != numbers[1]:
             return False, 'different numbers'
         return self._same_objects(right, said, question, is_part=is_part)
 
@@ -125,7 +109,8 @@ class DeterministicJudge:
         if not wanted or not given:
             return False, 'empty'
         is_choice = bool(_OFFERS.search(question))
-        if not is_part and len(_kinds(given)) > len(_kinds(wanted)):
+        kinds = [{knowledge().name(thing.noun) for thing in named} for named in (wanted, given)]
+        if not is_part and len(kinds[1]) > len(kinds[0]):
             return False, 'names more than is right'
         found = [
             any(self._is_same(thing, other, exactly=is_choice) for other in given)
@@ -189,22 +174,18 @@ def _is_close(question: Question, value: AnswerValue) -> tuple[bool, str]:
     return abs(right - said) <= question.tolerance + 1e-9, f'off by {abs(right - said):g}'
 
 
-def _kinds(phrases: Sequence[reading.NounPhrase]) -> set[str]:
-    """Return the kinds of objects that phrases name, each under one of its names."""
-    return {knowledge().name(phrase.noun) for phrase in phrases}
-
-
 RELATIVE_TOLERANCE = 0.01
 """Error that a number in a free text may have; the wording of an answer does not widen it."""
 
 
 def _same_quantity(right: str, said: str) -> bool:
     """Return whether an answer gives the right number, to half its last digit or 1 %."""
-    (wanted, *others), given = reading.quantities(right), reading.quantities(said)
-    if others or len(given) != 1:
-        return [q.value for q in reading.quantities(right)] == [q.value for q in given]
-    slack = max(wanted.step / 2, RELATIVE_TOLERANCE * abs(wanted.value)) + 1e-9
-    return abs(wanted.value - given[0].value) <= slack
+    wanted = reading.quantities(right)
+    given = reading.quantities(said)
+    if not len(wanted) == len(given) == 1:
+        return [item.value for item in wanted] == [item.value for item in given]
+    slack = max(wanted[0].step / 2, RELATIVE_TOLERANCE * abs(wanted[0].value)) + 1e-9
+    return abs(wanted[0].value - given[0].value) <= slack
 
 
 def _same_attribute(right: str, said: str, question: str) -> tuple[bool, str] | None:
@@ -225,10 +206,8 @@ def _same_attribute(right: str, said: str, question: str) -> tuple[bool, str] | 
 
 
 def _is_one_of(color: str, others: Iterable[str]) -> bool:
-    return any(
-        color == other or any({color, other} <= g for g in knowledge().one_color)
-        for other in others
-    )
+    alike = (group for group in knowledge().one_color if color in group)
+    return not {color}.union(*alike).isdisjoint(others)
 
 
 def _same_description(wanted: reading.NounPhrase, given: reading.NounPhrase) -> bool:
@@ -240,8 +219,7 @@ def _same_description(wanted: reading.NounPhrase, given: reading.NounPhrase) -> 
 
 def _conflict(wanted: reading.NounPhrase, given: reading.NounPhrase) -> bool:
     """Return whether both give colours or materials, and share none of them."""
-    if wanted.colors and not any(
-        _is_one_of(c, wanted.colors) for c in given.colors or wanted.colors
-    ):
+    shared = any(_is_one_of(color, wanted.colors) for color in given.colors)
+    if wanted.colors and given.colors and not shared:
         return True
     return bool(wanted.materials and given.materials and not wanted.materials & given.materials)

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from osmabench_ros.vqa.english import COLORS, MATERIALS, SHADES, material_noun, singular
+from osmabench_ros.vqa.english import ADJECTIVES, COLORS, MATERIALS, material_noun, singular
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import AnswerValue
 
@@ -73,9 +73,9 @@ def as_yes_no(value: AnswerValue) -> str | None:
     if is_refusal(value) or _says_both(value):
         return None
     text = plain(value)
-    words = re.findall(r'[a-z]+', text)
-    first = words[0] if words else ''
-    found = {'yes': 'yes', 'no': 'no', 'true': 'yes', 'false': 'no', 'not': 'no'}.get(first)
+    first = re.search('[a-z]+', text)
+    polarity = {'yes': 'yes', 'no': 'no', 'true': 'yes', 'false': 'no', 'not': 'no'}
+    found = polarity.get(first[0]) if first else None
     if found is not None or _HEDGED.search(text):
         return found
     if is_denial(value):
@@ -114,8 +114,7 @@ def is_quantity(value: AnswerValue) -> bool:
     rest = _QUANTITY.sub(
         lambda found: '' if found[2] in (None, *LENGTHS_M) else found[2], plain(value)
     )
-    words = re.findall(r'[a-z]+', rest)
-    return bool(quantities(value)) and all(word in _APPROXIMATE for word in words)
+    return bool(quantities(value)) and _APPROXIMATE.issuperset(re.findall('[a-z]+', rest))
 
 
 def as_number(value: AnswerValue) -> float | None:
@@ -126,7 +125,7 @@ def as_number(value: AnswerValue) -> float | None:
     return found[0].value if len(found) == 1 else None
 
 
-_SUFFIXES = ('ular', 'ical', 'ish', 'less', 'shaped', 'like')
+_DESCRIPTIVE = re.compile(r'[a-z]{3,}ed|(?=.{6}).*(?:ular|ical|ish|less|shaped|like)')
 _PARTICIPLE = re.compile(r'[a-z]{3,}(?:ed|ing)$')
 _VERBS = frozenset(('is', 'are', 'was', 'were', 'be', 'being', 'has', 'have', 'can', 'exists'))
 _DETERMINERS = frozenset(('a', 'an', 'the', 'this', 'that', 'these', 'those', 'its', 'their'))
@@ -168,12 +167,9 @@ def words_of(text: str) -> list[str]:
 def is_adjective(word: str) -> bool:
     """Return whether a word is descriptive rather than a name, by lists and endings."""
     return (
-        word in _HUES
-        or word in SHADES
-        or word in MATERIALS.values()
+        word in _HUES | ADJECTIVES
         or word in knowledge().words['descriptive']
-        or (len(word) > 5 and word.endswith(_SUFFIXES))
-        or bool(re.fullmatch(r'[a-z]{3,}ed', word))
+        or bool(_DESCRIPTIVE.fullmatch(word))
     )
 
 
@@ -201,15 +197,14 @@ def noun_phrases(text: str) -> tuple[NounPhrase, ...]:
 
 def _before_postmodifiers(words: list[str]) -> list[str]:
     known = knowledge().words
-    empty = known['empty']
     ends = known['sides'] | known['relatives']
     named = False
     for position, word in enumerate(words):
-        follows = words[position + 1] if position + 1 < len(words) else ''
-        is_participle = bool(_PARTICIPLE.fullmatch(word))
-        if named and (word in ends | _VERBS or (is_participle and follows in ends | _DETERMINERS)):
+        follows = set(words[position + 1 : position + 2])
+        is_clause = _PARTICIPLE.fullmatch(word) and follows & (ends | _DETERMINERS)
+        if named and (word in ends | _VERBS or is_clause):
             return words[:position]
-        named = named or not (is_adjective(word) or word in empty | {'and', 'or'})
+        named = named or not (is_adjective(word) or word in known['empty'] | {'and', 'or'})
     return words
 
 
@@ -245,13 +240,10 @@ def _phrase(words: list[str]) -> NounPhrase:
         words = words[1:]
     if 'of' in words[1:-1]:
         place = words.index('of', 1)
-        if singular(words[place - 1]) in known['partitives']:
-            words = words[: place - 1] + words[place + 1 :]
-        else:
-            words = words[:place]
-    described = [is_adjective(word) or word in _MATTER for word in words[:-1]]
-    noun = [word for word, is_one in zip(words, described, strict=False) if not is_one]
-    adjectives = [word for word, is_one in zip(words, described, strict=False) if is_one]
+        is_part = singular(words[place - 1]) in known['partitives']
+        words = words[: place - 1] + words[place + 1 :] if is_part else words[:place]
+    adjectives = [word for word in words[:-1] if is_adjective(word) or word in _MATTER]
+    noun = [word for word in words[:-1] if word not in adjectives]
     return NounPhrase(' '.join((*noun, singular(words[-1]))), tuple(adjectives))
 
 
