@@ -9,22 +9,25 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.progress import Progress, counted, share, silent
+from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.semantics.scene_graph import THINGS
+from osmabench_ros.semantics.scene_graph import THINGS, SceneGraph
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering import baselines
 from osmabench_ros.vqa.answering.answerer import Accountable, Answerer
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
-from osmabench_ros.vqa.grading import TYPES_WITH_PARTS
+from osmabench_ros.vqa.grading import TYPES_WITH_PARTS, numbers_of
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging import Judge
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, saved, write_records
-from osmabench_ros.vqa.questions import Answer, Inquiry, Question, Verdict, inquiry
+from osmabench_ros.vqa.questions import Answer, AnswerType, Inquiry, Question, Verdict, inquiry
 from osmabench_ros.vqa.scores import UNSERVED, find_unserved_categories, records
 from osmabench_ros.vqa.wording import evidence_of, parsed
 
@@ -267,7 +270,10 @@ def answer_all(
     answerer: Answerer,
     progress: Progress = silent,
 ) -> list[Answer]:
-    """Return one answer for each question, joined by id; with value None where there is none."""
+    """Return one answer for each question, joined by id; with value None where there is none.
+
+    Where a box is asked for, an answer may name a node instead.
+    """
     unserved = find_unserved_categories(semantic_map, questions)
     asked = inquiries(semantic_map, questions)
     report = counted(progress, 'answered', len(asked), 'questions')
@@ -278,10 +284,33 @@ def answer_all(
     report('', 1.0)
     lost = 'no answer came back'
     notes = {item.id: UNSERVED if item.category in unserved else lost for item in questions}
-    return [
+    found = [
         given.get(item.id) or Answer(item.id, None, answerer.name, note=notes[item.id])
         for item in questions
     ]
+    is_box = [item.answer_type is AnswerType.BOX for item in questions]
+    graph = semantic_map.graph
+    return [locate(x, graph) if box else x for x, box in zip(found, is_box, strict=True)]
+
+
+def find_box(answer: Answer, graph: SceneGraph) -> AxisAlignedBox | None:
+    """Return the box that an answer gives, else the one of the first of its nodes with a box."""
+    given = [] if answer.value is None else numbers_of(answer.value)
+    if len(given) == 6:
+        try:
+            return AxisAlignedBox(*np.array(given).reshape(2, 3))
+        except ValueError:
+            return None
+    nodes = (graph.by_id.get(key) for key in answer.nodes)
+    return next((node.box for node in nodes if node is not None and node.box is not None), None)
+
+
+def locate(answer: Answer, graph: SceneGraph) -> Answer:
+    """Return an answer with the corners of its box as value, if it has one."""
+    box = find_box(answer, graph)
+    if box is None:
+        return answer
+    return replace(answer, value=(*box.minimum.tolist(), *box.maximum.tolist()))
 
 
 def judge_all(

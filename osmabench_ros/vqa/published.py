@@ -114,7 +114,10 @@ class Published(Generic[RowT]):
 
     def score(self, rows: Sequence[RowT]) -> Scores:
         """Return the number of rows and the metrics of each mode and group."""
-        return [scores for mode in self.modes for scores in self._score_mode(rows, mode)]
+        found = [scores for mode in self.modes for scores in self._score_mode(rows, mode)]
+        # A mode that leaves out all rows has no outcomes to name.
+        columns = dict.fromkeys(name for scores in found for name in scores)
+        return [scores | {name: scores.get(name) for name in columns} for scores in found]
 
     def _score_mode(self, rows: Sequence[RowT], mode: Mode) -> Iterator[dict[str, Any]]:
         import pandas as pd

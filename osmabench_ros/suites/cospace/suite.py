@@ -35,7 +35,7 @@ from osmabench_ros.vqa.grading import chosen_option
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging.reading import NUMBER_WORDS, as_number
 from osmabench_ros.vqa.published import Published, PublishedRow, read_lines
-from osmabench_ros.vqa.questions import LETTERS, Answer, Question, Verdict
+from osmabench_ros.vqa.questions import LETTERS, Answer, AnswerValue, Question, Verdict
 from osmabench_ros.vqa.scores import records
 
 if TYPE_CHECKING:
@@ -346,10 +346,9 @@ def _judge_as_published(
 
     One question of planning has no JSON of two, and is read as other letters are.
     """
-    given = {answer.question_id: answer.value for answer in answers}
-    for item in questions:
+    for item, answer in zip(questions, answers, strict=True):
         task = Task(item.category)
-        value = given[item.id]
+        value = answer.value
         right = LETTERS[item.options.index(str(item.answer))] if item.options else str(item.answer)
         read = as_published(task if task in NUMBERED else Task.DIRECTION, str(value or ''), right)
         correct = value is not None and read == right
@@ -368,17 +367,15 @@ def _score_orders(
     questions: Sequence[Question], answers: Sequence[Answer], verdicts: Sequence[Verdict]
 ) -> Iterator[MetricRecord]:
     """Yield the shares of items that are right, and answered alike, in all orders of images."""
-    correct = {verdict.question_id: verdict.correct for verdict in verdicts}
-    given = {answer.question_id: answer.value for answer in answers}
-    items: dict[str, list[str]] = {}
-    for item in questions:
-        items.setdefault(item.provenance['item'], []).append(item.id)
-    several = [ids for ids in items.values() if len(ids) > 1]
-    right = [all(correct[key] for key in ids) for ids in several]
+    items: dict[str, list[tuple[bool, AnswerValue | None]]] = {}
+    for item, answer, verdict in zip(questions, answers, verdicts, strict=True):
+        items.setdefault(item.provenance['item'], []).append((verdict.correct, answer.value))
+    several = [found for found in items.values() if len(found) > 1]
+    right = [all(correct for correct, _ in found) for found in several]
     alike = [
-        len({str(given[key]).strip().lower() for key in ids}) == 1
-        for ids in several
-        if all(given[key] is not None for key in ids)
+        len({str(value).strip().lower() for _, value in found}) == 1
+        for found in several
+        if all(value is not None for _, value in found)
     ]
     for metric, outcomes in (('accuracy_all_orders', right), ('consistency', alike)):
         yield MetricRecord.of_share(SUITE, Mode.STRICT.value, metric, outcomes)

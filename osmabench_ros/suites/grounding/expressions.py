@@ -4,26 +4,24 @@ import math
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 from osmabench_ros.metrics.similarity import cosine_similarity
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.suite import TextEncoder
-from osmabench_ros.vqa.answering.answerer import Answerer, OneByOne
+from osmabench_ros.vqa.answering.answerer import OneByOne
 from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.english import MATERIALS, definite, without_adjectives, without_article
 from osmabench_ros.vqa.exact.generation import with_neighbour_margins
 from osmabench_ros.vqa.exact.view import SceneView, label_of, shuffled
-from osmabench_ros.vqa.grading import numbers_of
 from osmabench_ros.vqa.graph_index import Embedder, GraphIndex, centre_distance_m
 from osmabench_ros.vqa.questions import Answer, AnswerType, Inquiry, Question, make_question
 
@@ -405,7 +403,7 @@ Ranking = Callable[[str], Sequence[SceneNode] | None]
 
 
 class RankingAnswerer(OneByOne):
-    """Answers with the box of the best object; all ranked ones are the nodes of the answer.
+    """Answers with the objects that an expression may mean, the best one first.
 
     `rank_map` returns the function that ranks the objects of a map.
     """
@@ -425,7 +423,7 @@ class RankingAnswerer(OneByOne):
             if found is None:
                 note = 'the wording is not one that the rules know'
             ids = tuple(node.id for node in found or ())
-            return locate(Answer(item.id, None, self.name, ids, note), semantic_map.graph)
+            return Answer(item.id, None, self.name, ids, note)
 
         return answer_inquiry
 
@@ -464,41 +462,3 @@ def find_featured(semantic_map: SemanticMap) -> tuple[FeatureSpace, list[SceneNo
         if space.text_comparable and own:
             return space, own
     return None
-
-
-def find_box(answer: Answer, graph: SceneGraph) -> AxisAlignedBox | None:
-    """Return the box that an answer gives, else the one of the first of its nodes with a box."""
-    given = [] if answer.value is None else numbers_of(answer.value)
-    if len(given) == 6:
-        try:
-            return AxisAlignedBox(*np.array(given).reshape(2, 3))
-        except ValueError:
-            return None
-    nodes = (graph.by_id.get(key) for key in answer.nodes)
-    return next((node.box for node in nodes if node is not None and node.box is not None), None)
-
-
-def locate(answer: Answer, graph: SceneGraph) -> Answer:
-    """Return an answer with the corners of its box as value, if it has one."""
-    box = find_box(answer, graph)
-    if box is None:
-        return answer
-    return replace(answer, value=(*box.minimum.tolist(), *box.maximum.tolist()))
-
-
-class Located:
-    """An answerer that may name a node instead of giving a box. Implements `Answerer`."""
-
-    def __init__(self, answerer: Answerer) -> None:
-        self._answerer = answerer
-        self.name = answerer.name
-
-    def answer(
-        self,
-        semantic_map: SemanticMap,
-        inquiries: Sequence[Inquiry],
-        progress: Progress = silent,
-    ) -> list[Answer]:
-        """Return the answers with boxes."""
-        answers = self._answerer.answer(semantic_map, inquiries, progress)
-        return [locate(answer, semantic_map.graph) for answer in answers]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -35,12 +35,10 @@ from osmabench_ros.suites.question_suite import (
 )
 from osmabench_ros.suites.suite import PreparedScene, SuiteContext
 from osmabench_ros.vqa.answering.answerer import Answerer, AnsweringMaterial
+from osmabench_ros.vqa.evaluation import find_box
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.published import Published, PublishedRow
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question, make_question
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 THRESHOLDS = {'acc_025': 0.25, 'acc_05': 0.5}
 """Metrics and the IoU from which a box is right."""
@@ -229,10 +227,6 @@ def _get_one(paths: Sequence[Path]) -> Path:
     return paths[0]
 
 
-def _average_right(_group: Mapping[str, str], part: pd.DataFrame) -> dict[str, float | None]:
-    return {'value': float(part['right'].mean()) if len(part) else None}
-
-
 def scanrefer(truth: Path) -> Published[_Boxed]:
     """Return how a pred.json of ScanRefer's benchmark is scored against boxes of the same form.
 
@@ -266,7 +260,7 @@ def scanrefer(truth: Path) -> Published[_Boxed]:
     def compare(said: Sequence[_Boxed], mode: Mode) -> Iterator[dict[str, Any]]:
         for groups, iou in match_rows(said, mode):
             for metric, threshold in THRESHOLDS.items():
-                yield {'group': groups, 'metric': metric, 'right': iou >= threshold}
+                yield {'group': groups, 'metric': metric, 'value': iou >= threshold}
 
     return Published(
         lambda paths: _read_boxes(_get_one(paths)),
@@ -276,7 +270,6 @@ def scanrefer(truth: Path) -> Published[_Boxed]:
         unit='expressions',
         orders={'group': _GROUPS, 'metric': tuple(THRESHOLDS)},
         always={'group': _GROUPS[:3], 'metric': tuple(THRESHOLDS)},
-        sum_up=_average_right,
     )
 
 
@@ -302,7 +295,7 @@ def compare_choices(referring: Sequence[Referring], mode: Mode) -> Iterator[dict
             words = item.words if compat else re.findall('[a-z]+', item.text.lower())
             view = 'view_independent' if VIEW_WORDS.isdisjoint(words) else 'view_dependent'
             right = item.predicted == item.target
-            yield {'group': ('', hard, view), 'metric': 'accuracy', 'right': right}
+            yield {'group': ('', hard, view), 'metric': 'accuracy', 'value': right}
 
 
 _DIFFICULTIES = ('', 'easy', 'hard', 'view_dependent', 'view_independent')
@@ -315,7 +308,6 @@ REFERIT3D = Published(
     unit='expressions',
     orders={'group': _DIFFICULTIES},
     always={'group': _DIFFICULTIES, 'metric': ('accuracy',)},
-    sum_up=_average_right,
 )
 """Accuracy on files of ReferIt3D with "predicted_id" next to each expression."""
 
@@ -369,7 +361,7 @@ def _match(question: Question, answer: Answer, graph: SceneGraph) -> Grounded:
         ('', *filter(None, groups)),
         count,
         target,
-        expressions.find_box(answer, graph),
+        find_box(answer, graph),
         1 + answer.nodes.index(-right) if ranked else None,
     )
 
@@ -498,7 +490,7 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
         if named == RULE:
             return rules
         if named != FEATURES:
-            return expressions.Located(super().choose_answerer(context, rules, material))
+            return super().choose_answerer(context, rules, material)
         if encoder is None:
             raise ConfigError(
                 'suite "grounding": answerer "features" needs text features; name a file '
@@ -511,5 +503,4 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
 
 def _match_all(given: AskedQuestions) -> list[Grounded]:
     graph = given.asked.semantic_map.graph
-    answers = {answer.question_id: answer for answer in given.answers}
-    return [_match(item, answers[item.id], graph) for item in given.questions]
+    return [_match(*pair, graph) for pair in zip(given.questions, given.answers, strict=True)]
