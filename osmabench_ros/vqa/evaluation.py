@@ -99,10 +99,9 @@ def reference_answers(
     progress: Progress,
 ) -> Iterator[tuple[str, SemanticMap, list[Answer]]]:
     """Yield the name of the metric of each map for comparison, the map, and its answers."""
+    size = 1 / max(1, len(references))
     for number, (metric, known) in enumerate(references.items()):
-        first = number / len(references)
-        last = (number + 1) / len(references)
-        part = share(progress, first, last, 'maps for comparison: ')
+        part = share(progress, number * size, (number + 1) * size, 'maps for comparison: ')
         yield metric, known, answer_all(known, questions, rules, part)
 
 
@@ -228,19 +227,16 @@ def records_of_summary(
     suite: str, semantic_map: SemanticMap, summary: Mapping[str, Any], count: int
 ) -> list[MetricRecord]:
     """Return the counts of an answerer's summary: nodes left out, answers without an end."""
-    found = []
+    parts: dict[str, tuple[int, int]] = {}
     if 'dropped_nodes' in summary and not summary.get('compat'):
         nodes = sum(node.kind in THINGS for node in semantic_map.graph.nodes)
-        found.append(_share(suite, 'unread_nodes', summary['dropped_nodes'], nodes))
+        parts['unread_nodes'] = (summary['dropped_nodes'], nodes)
     if 'incomplete' in summary:
-        incomplete = sum(summary['incomplete'].values())
-        found.append(_share(suite, 'incomplete_answers', incomplete, count))
-    return found
-
-
-def _share(suite: str, metric: str, part: int, whole: int) -> MetricRecord:
-    value = part / whole if whole else 0.0
-    return MetricRecord(suite, '', metric, '', value, n=whole, higher_is_better=False)
+        parts['incomplete_answers'] = (sum(summary['incomplete'].values()), count)
+    return [
+        MetricRecord(suite, '', name, '', part / max(1, n), n=n, higher_is_better=False)
+        for name, (part, n) in parts.items()
+    ]
 
 
 def baseline_answers(questions: Sequence[Question]) -> list[tuple[str, list[Answer]]]:

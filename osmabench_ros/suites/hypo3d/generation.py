@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache, partial
-from itertools import islice, pairwise
+from itertools import cycle, islice, pairwise
 from operator import itemgetter
 
 import numpy as np
@@ -126,14 +126,8 @@ def chosen_hypotheses(
     # What moves can be asked about in all kinds; so there is always a movement.
     rest = [kind for kind in ChangeType if kind is not ChangeType.MOVEMENT]
     order = [ChangeType.MOVEMENT, *shuffled(rng, rest)]
-    found: list[Hypothesis] = []
-    for number in range(max(count, len(order))):
-        if len(found) == count:
-            break
-        made = chooser.choose(order[number % len(order)])
-        if made is not None:
-            found.append(made)
-    return found
+    made = map(chooser.choose, islice(cycle(order), max(count, len(order))))
+    return list(islice(filter(None, made), count))
 
 
 class _Chooser:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import yaml
@@ -147,24 +148,17 @@ def accuracies(
 ) -> list[MetricRecord]:
     """Return `accuracy_` of each run, over all, by kind of question and by type of change."""
     found: list[MetricRecord] = []
+    rows = partial(records, SUITE, '', verdicts=verdicts, answered_too=False)
     for run in Hypo3DRun:
-        part, metric = of_run(questions, run), f'accuracy_{run.value}'
+        part = of_run(questions, run)
+        metric = f'accuracy_{run.value}'
         changed = [replace(item, category=item.provenance['change']) for item in part]
-        if not part:
-            continue
-        found += records(
-            SUITE, '', metric, part, verdicts, not_applicable=unserved, answered_too=False
-        )
-        by_change = records(SUITE, '', metric, changed, verdicts, answered_too=False)
-        found += [record for record in by_change if record.class_name]
-    affected = [
-        q for q in of_run(questions, Hypo3DRun.REMAPPED) if q.provenance['affected'] == 'yes'
-    ]
-    if affected:
-        found += records(
-            SUITE, '', AFFECTED, affected, verdicts, by_category=False, answered_too=False
-        )
-    return found
+        if part:
+            found += rows(metric, part, not_applicable=unserved)
+            found += [row for row in rows(metric, changed) if row.class_name]
+    remapped = of_run(questions, Hypo3DRun.REMAPPED)
+    affected = [item for item in remapped if item.provenance['affected'] == 'yes']
+    return found + (rows(AFFECTED, affected, by_category=False) if affected else [])
 
 
 Judged = Mapping[tuple[str, str], tuple[Question, bool]]
@@ -187,19 +181,18 @@ def imagination_gap(described: Judged, remapped: Judged) -> Iterator[MetricRecor
     of question and by type of change; the interval is over the changed scenes.
     """
     common = sorted(described.keys() & remapped.keys())
-    groups = {'': common}
+    groups: dict[str, list[tuple[str, str]]] = {}
     for key in common:
         question, _ = described[key]
-        for name in (question.category, question.provenance['change']):
+        for name in ('', question.category, question.provenance['change']):
             groups.setdefault(name, []).append(key)
     for name, keys in groups.items():
-        if keys:
-            before, after = ({key: of[key][1] for key in keys} for of in (described, remapped))
-            gap = compute_paired_change(before, after)
-            yield MetricRecord(
-                SUITE, '', 'imagination_gap', name, gap.value, gap.low, gap.high, len(keys),
-                higher_is_better=False,
-            )  # fmt: skip
+        before, after = ({key: of[key][1] for key in keys} for of in (described, remapped))
+        gap = compute_paired_change(before, after)
+        yield MetricRecord(
+            SUITE, '', 'imagination_gap', name, gap.value, gap.low, gap.high, len(keys),
+            higher_is_better=False,
+        )  # fmt: skip
 
 
 def of_run(questions: Sequence[Question], run: Hypo3DRun) -> list[Question]:
@@ -212,11 +205,11 @@ def _pair_with_plain(
 ) -> Iterator[tuple[Question, Answer]]:
     """Yield questions of a run, and the answers to them where no change was described, if any."""
     given = {answer.question_id: answer for answer in answers if answer.value is not None}
-    plain = {item.provenance['item']: item.id for item in of_run(questions, Hypo3DRun.UNCHANGED)}
+    unchanged = of_run(questions, Hypo3DRun.UNCHANGED)
+    plain = {x.provenance['item']: given[x.id] for x in unchanged if x.id in given}
     for item in of_run(questions, run):
-        answer = given.get(plain.get(item.provenance['item'], ''))
-        if answer is not None:
-            yield item, answer
+        if item.provenance['item'] in plain:
+            yield item, plain[item.provenance['item']]
 
 
 def count_hallucinations(questions: Sequence[Question], answers: Sequence[Answer]) -> MetricRecord:
