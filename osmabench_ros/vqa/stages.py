@@ -229,11 +229,7 @@ def answer(
     options = options or AnswerOptions()
     questions = run.questions()
     claim_folder(run.folder)
-    answerer = (
-        asked.rules
-        if reference == RULE
-        else _make_answerer(run, asked, reference, client, options)
-    )
+    answerer = _make_answerer(run, asked, reference, client, options)
     question_files.write_records(run.folder / question_files.QUESTIONS, questions)
     with _accounts(run, 'answer', client):
         answers = question_files.saved(
@@ -255,6 +251,8 @@ def _make_answerer(
     client: ModelClient | None,
     options: AnswerOptions,
 ) -> Answerer:
+    if reference == RULE:
+        return asked.rules
     name, _ = parse_reference(reference)
     if options.without_map:
         name = 'question_only'
@@ -365,11 +363,8 @@ def check_same_questions(runs: Sequence[RunFolder]) -> None:
 
 def stage_summaries(run: RunFolder) -> dict[str, Any]:
     """Return who answered and judged, with which prompts, and what did not fit, by stage."""
-    return {
-        stage: data
-        for stage in ('answering', 'judging')
-        if (data := run.summary(stage)) is not None
-    }
+    found = {stage: run.summary(stage) for stage in ('answering', 'judging')}
+    return {stage: data for stage, data in found.items() if data is not None}
 
 
 def remarks(run: RunFolder) -> list[str]:
