@@ -74,9 +74,10 @@ class AnswererOptions(ModelAccess):
         return references
 
     def check(self) -> None:
-        """Make answerers and models once, so that a wrong name or a missing key is found early."""
+        """Make answerers and judge once, so that a wrong name or a missing key is found early."""
         self.made_answerer(self.answerer)
         self.made_baselines(AnsweringMaterial())
+        self.made_judge(DeterministicJudge())
 
     def made_answerer(self, reference: str, material: AnsweringMaterial | None = None) -> Answerer:
         """Return an answerer that counts its own cost, with its `material`."""
@@ -116,11 +117,6 @@ class QuestionModelOptions(AnswererOptions):
     """
 
     judge: str = DETERMINISTIC
-
-    def check(self) -> None:
-        """Make answerers and models once, so that a wrong name or a missing key is found early."""
-        super().check()
-        self.made_judge(DeterministicJudge())
 
     @property
     def language_models(self) -> tuple[str, ...]:
