@@ -151,7 +151,8 @@ def _too_lenient(right: str, said: str, question: str) -> str:
     nouns = {thing.noun for thing in given}
     if is_joint(right) and nouns & {thing.noun for thing in wanted if thing.noun}:
         return 'one of the things that "and" joins is accepted for all'
-    if wanted and all(thing.noun for thing in wanted) and not any(nouns - _numbers(said)):
+    numbers = {word for word in reading.words_of(said) if word[0].isdigit()}
+    if wanted and all(thing.noun for thing in wanted) and not any(nouns - numbers):
         return 'an answer that names no thing is accepted for one'
     name = knowledge().name
     asked = {name(word) for word in reading.words_of(question)}
@@ -159,10 +160,6 @@ def _too_lenient(right: str, said: str, question: str) -> str:
     if named and not {name(noun) for noun in nouns} & {name(thing.noun) for thing in wanted}:
         return 'only what the question names itself is accepted'
     return ''
-
-
-def _numbers(text: str) -> set[str]:
-    return {word for word in reading.words_of(text) if word[0].isdigit()}
 
 
 def _is_less_of(given: reading.NounPhrase, wanted: reading.NounPhrase) -> bool:

@@ -284,9 +284,8 @@ def answer_all(
         given.get(item.id) or Answer(item.id, None, answerer.name, note=notes[item.id])
         for item in questions
     ]
-    is_box = [item.answer_type is AnswerType.BOX for item in questions]
-    graph = semantic_map.graph
-    return [locate(x, graph) if box else x for x, box in zip(found, is_box, strict=True)]
+    boxed = {item.id for item in questions if item.answer_type is AnswerType.BOX}
+    return [locate(x, semantic_map.graph) if x.question_id in boxed else x for x in found]
 
 
 def find_box(answer: Answer, graph: SceneGraph) -> AxisAlignedBox | None:

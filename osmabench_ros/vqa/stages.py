@@ -44,7 +44,7 @@ from osmabench_ros.vqa.question_pipeline import (
 from osmabench_ros.vqa.questions import Answer, Category, Question, Verdict
 
 _MEDIA_TYPES = {'.png': 'image/png', '.jpg': 'image/jpeg', '.jpeg': 'image/jpeg'}
-MANIFEST = 'manifest.json'
+MANIFEST, FRAMES = 'manifest.json', 'frames'
 
 
 @dataclass(frozen=True)
@@ -139,10 +139,11 @@ class RunFolder:
 
     def frames(self) -> list[FrameImage]:
         """Return the kept frames in order; the digits of a name are the frame's index."""
-        found = list_kept_frames(self.frames_folder)
+        folder = self.directory / FRAMES
+        found = list_kept_frames(folder)
         if not found:
             raise QuestionError(
-                f'{self.frames_folder} holds no frames (PNG or JPEG named by number); keep some '
+                f'{folder} holds no frames (PNG or JPEG named by number); keep some '
                 'in the run, or copy them there'
             )
         return [
@@ -152,11 +153,6 @@ class RunFolder:
             )
             for index, path in found.items()
         ]
-
-    @property
-    def frames_folder(self) -> Path:
-        """Folder of the frames that the run kept."""
-        return self.directory / 'frames'
 
 
 SCORES = 'scores.json'
@@ -264,7 +260,7 @@ def _make_answerer(
     if name == GRAPH:
         chosen['compat'] = options.compat
     images = run.question_images(run.questions())
-    material = AnsweringMaterial(client, asked.embedder, run.frames_folder, images)
+    material = AnsweringMaterial(client, asked.embedder, run.directory / FRAMES, images)
     return make_answerer(name, material, chosen)
 
 

@@ -64,9 +64,6 @@ class _Pool:
         for heap in self._heaps.values():
             heapq.heapify(heap)
 
-    def _most_used(self, draft: Draft) -> int:
-        return max((self._usage[name] for name in subjects_of(draft)), default=0)
-
     def _rank(self, kind: Kind | None) -> float:
         weight = 1.0 if kind is None else self._weights.get(kind, 1.0)
         return (self._taken[kind] + 1) / weight
@@ -77,7 +74,7 @@ class _Pool:
             heap = self._heaps[kind]
             while heap:
                 used, turn, position, draft = heap[0]
-                now = self._most_used(draft)
+                now = max((self._usage[name] for name in subjects_of(draft)), default=0)
                 if now == used:
                     break
                 heapq.heapreplace(heap, (now, turn, position, draft))
