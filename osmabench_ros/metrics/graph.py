@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import fsum
 
 from osmabench_ros.metrics.matching import NodeMatches
 from osmabench_ros.semantics.labels import normalised_name
@@ -250,7 +249,7 @@ def score_relations(
     }
     of_k = {k: sum(share.hits for share in found[k].values()) for k in ks}
     # The kinds come from a set, without an order, on which a plain sum depends.
-    means = {k: Share(fsum(s.value for s in of.values()), len(of)) for k, of in found.items()}
+    means = {k: Share(math.fsum(s.value for s in of.values()), len(of)) for k, of in found.items()}
     labelled = {t for p, t in matches.pairs if same(predicted.by_id[p].label, true.by_id[t].label)}
     right = sum(
         triple is not None and triple in wanted and {triple[0], triple[2]} <= labelled
