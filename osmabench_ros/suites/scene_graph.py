@@ -18,16 +18,15 @@ from osmabench_ros.metrics.graph import (
 )
 from osmabench_ros.metrics.matching import NodeMatches, compute_box_iou_of_nodes, find_box
 from osmabench_ros.metrics.record import MetricRecord, Mode
-from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind
 from osmabench_ros.suites.suite import FigureSuite, MatchingOptions, SuiteContext
 from osmabench_ros.suites.things import (
     MatchedGraph,
+    is_synonym,
     match_graph,
     select_object_nodes,
     select_seen_objects,
 )
-from osmabench_ros.vqa.knowledge import knowledge
 
 NODE_FIGURES = ('node_precision', 'node_recall', 'node_f1', 'box_iou', 'matched_box_iou')
 LOST_RELATIONS = ('unmatched_relations', 'unknown_relations')
@@ -200,9 +199,3 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
             narrowed = score(kinds=(kind,), ks=())
             yield self._share('relation_precision', narrowed.precision, kind)
             yield self._share('relation_recall', narrowed.recall, kind)
-
-
-def is_synonym(predicted: str, true: str) -> bool:
-    """Return whether two labels are the same name or listed as synonyms."""
-    canonical = knowledge().canonical
-    return canonical(normalised_name(predicted)) == canonical(normalised_name(true))

@@ -28,11 +28,13 @@ from osmabench_ros.semantics.labels import (
     group_rows_by_id,
     is_structure,
     is_unnamed,
+    normalised_name,
 )
 from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.prediction import class_or_outside, predict_labels, rows_of_ids
 from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.vqa.knowledge import knowledge
 
 _FEW_POINTS = 5
 """Points of visible surface of which less may be mere contact with an adjacent object."""
@@ -131,10 +133,14 @@ def find_excused_masks(
 
     At least half of such a mask is on the building or on void, which is surface of no instance
     or of one that was hardly seen. A mask that its label calls an object is not excused where it
-    is mostly on the building: such an object is made up. Masks that cover next to no visible
-    surface of objects are judged by the surface near their own points, unseen surface too.
+    is mostly on the building, or on hardly seen objects of other names: such an object is made
+    up. Masks that cover next to no visible surface of objects are judged by the surface near
+    their own points, unseen surface too.
     """
     truth, graph = context.ground_truth, context.named_map.graph
+    nodes = [graph.by_id.get(int(item)) for item in overlaps.predicted_ids]
+    called_objects = np.array([calls_an_object(node, truth.label_set) for node in nodes], bool)
+    names = np.array(['' if node is None else node.label for node in nodes], object)
     things = [node.id for node in select_seen_objects(truth)]
     building = [node.id for node in truth.graph.of_kind(NodeKind.BACKGROUND)]
     sizes = np.maximum(overlaps.predicted_sizes, 1)
@@ -145,20 +151,35 @@ def find_excused_masks(
     off_things = (overlaps.predicted_sizes - on_things) / sizes
     of_building = on_building / sizes
     unseen = on_things < _FEW_POINTS
-    if unseen.any():
-        ids = overlaps.predicted_ids[unseen]
-        near = _find_near_instances(context, max_distance_m)
-        off_things[unseen] = np.maximum(
-            off_things[unseen],
-            _measure_shares(context, ids, (near != _NOTHING_NEAR) & ~np.isin(near, things)),
-        )
-        of_building[unseen] = np.maximum(
-            of_building[unseen], _measure_shares(context, ids, np.isin(near, building))
-        )
-    nodes = [graph.by_id.get(int(item)) for item in overlaps.predicted_ids]
-    called_objects = np.array([calls_an_object(node, truth.label_set) for node in nodes], bool)
+    near = _find_near_instances(context, max_distance_m) if unseen.any() else None
+    hidden = _list_hidden(truth)
+    for name in {'', *names[called_objects]}:
+        own = called_objects & (names == name) if name else ~called_objects
+        others = [node.id for node in hidden if name and not is_synonym(name, node.label)]
+        on_others = overlaps.shared[own][:, np.isin(overlaps.true_ids, others)].sum(axis=1)
+        off_things[own] -= on_others / sizes[own]
+        rows = unseen & own
+        if near is not None and rows.any():
+            off = (near != _NOTHING_NEAR) & ~np.isin(near, [*things, *others])
+            share = _measure_shares(context, overlaps.predicted_ids[rows], off)
+            off_things[rows] = np.maximum(off_things[rows], share)
+    if near is not None:
+        share = _measure_shares(context, overlaps.predicted_ids[unseen], np.isin(near, building))
+        of_building[unseen] = np.maximum(of_building[unseen], share)
     made_up = called_objects & (2 * of_building >= off_things)
     return np.asarray((off_things >= 0.5) & ~made_up)
+
+
+def _list_hidden(truth: GroundTruth) -> list[SceneNode]:
+    """Return the true objects that were hardly seen or not at all."""
+    seen = frozenset(truth.seen_instances)
+    return [node for node in truth.graph.of_kind(NodeKind.OBJECT) if node.id not in seen]
+
+
+def is_synonym(predicted: str, true: str) -> bool:
+    """Return whether two labels are the same name or listed as synonyms."""
+    canonical = knowledge().canonical
+    return canonical(normalised_name(predicted)) == canonical(normalised_name(true))
 
 
 def calls_an_object(node: SceneNode | None, label_set: LabelSet) -> bool:
@@ -333,7 +354,14 @@ def match_graph(
     found = match_nodes(ids, true_ids[seen].tolist(), iou[:, seen], min_iou=min_iou)
     things = {node.id for node in select_seen_objects(truth)}
     kept = np.array([t in things for _, t in found.pairs], bool)
-    excused = iou[:, ~seen].max(axis=1, initial=0.0) >= min_iou
+    may_be = np.array(
+        [
+            [not called or is_synonym(node.label, item.label) for item in true]
+            for node in nodes
+            for called in [calls_an_object(node, truth.label_set)]
+        ]
+    )
+    excused = (iou * may_be)[:, ~seen].max(axis=1, initial=0.0) >= min_iou
     if overlaps is not None:
         no_error = overlaps.predicted_ids[find_excused_masks(context, overlaps, max_distance_m)]
         excused |= np.isin(ids, no_error)

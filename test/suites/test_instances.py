@@ -209,6 +209,11 @@ def test_a_mask_in_the_air_is_wrong_and_one_on_unseen_surface_is_not(context, me
     )
     hidden = replace(made_up, ground_truth=replace(truth, unseen=there))
     assert evaluate(hidden)['rq', ''].value == 1.0
+    for name, right in (('chair', 1.0), ('lamp', (1 + 2 / 3) / 2)):
+        item = SceneNode(60, labels=(ScoredLabel(name),))
+        graph = replace(truth.graph, nodes=(*truth.graph.nodes, item))
+        known = replace(hidden, ground_truth=replace(truth, unseen=there, graph=graph))
+        assert evaluate(known)['rq', ''].value == pytest.approx(right)
 
 
 @pytest.mark.parametrize('membership', [False, True])

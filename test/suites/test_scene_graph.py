@@ -132,11 +132,16 @@ def test_wrong_relations_cost_precision(context, perfect_map):
 
 
 @pytest.mark.parametrize('match', ['masks', 'boxes'])
-def test_a_node_for_a_thing_that_was_not_seen_is_neither_right_nor_wrong(context, match):
+@pytest.mark.parametrize(('name', 'counted'), [('chair', 1), ('', 1), ('lamp', 2)])
+def test_a_node_for_an_unseen_object_is_an_error_only_with_another_name(
+    context, perfect_map, match, name, counted
+):
     unseen = replace(context, ground_truth=replace(context.ground_truth, seen_instances=(1, 2)))
-    found = evaluate(unseen, match=match)
-    assert found['node_precision', ''].value == 1.0
-    assert (found['node_precision', ''].n, found['node_recall', ''].n) == (1, 1)
+    table, chair = (replace(perfect_map.graph.by_id[i], parent=None) for i in (2, 3))
+    named = replace(chair, labels=(ScoredLabel(name),) if name else ())
+    found = evaluate(with_graph(unseen, table, named), match=match)
+    assert found['node_precision', ''].value == 1 / counted
+    assert (found['node_precision', ''].n, found['node_recall', ''].n) == (counted, 1)
 
 
 def test_relations_of_ghosts_take_the_places_of_better_ones(context, perfect_map):
