@@ -1,4 +1,4 @@
-"""The one grid of places where a robot can be, over points of surfaces, and ground below paths."""
+"""Grid of the places where a robot can be, over points of surfaces, and ground below paths."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ class WalkableGrid:
 
     @cached_property
     def free_positions(self) -> NDArray[np.float64]:
-        """Middles (N, 3) of all free places."""
+        """Centres (N, 3) of all free places."""
         return self.positions(np.argwhere(self.free))
 
     def positions(self, places: NDArray[np.int64]) -> NDArray[np.float64]:

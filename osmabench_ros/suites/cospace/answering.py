@@ -73,7 +73,7 @@ _START_RAD, _TURN_RAD = math.radians(33.0), math.radians(30.0)
 """Largest misfits of a decision that is clear."""
 
 _CELL_RAD = math.radians(3.0)
-_HALF = 60
+_HALF = 60  # cells of half a circle
 _LEAST_CELLS = 2
 _GROWN_M = 0.03
 
@@ -252,7 +252,7 @@ class ViewReader:
 
     def answer(self, asked: Asked, options: Sequence[str]) -> Said:
         """Return the map's answer to a question, None if it has none."""
-        return ROWS[asked.task].answer(self, asked, options)
+        return TASKS[asked.task].answer(self, asked, options)
 
     def find_boxes(self, phrases: Iterable[str]) -> dict[str, AxisAlignedBox]:
         """Return the boxes that phrases fit best, of those that fit any."""
@@ -268,7 +268,7 @@ class ViewReader:
         box = self.find_boxes([asked.about]).get(asked.about)
         if box is None:
             return None
-        names = ROWS[asked.task].answers
+        names = TASKS[asked.task].answers
         return min(options, key=lambda name: asked.place.off_sector_rad(box, names.index(name)))
 
     def choose_object(self, asked: Asked, options: Sequence[str]) -> Said:
@@ -327,7 +327,7 @@ class ViewReader:
 
 
 @dataclass(frozen=True)
-class Row:
+class TaskRow:
     """A task: its words, its answer from a map, and the answers that a choice is made from.
 
     `looks` are the directions of the four images, unless `images` has another sentence on them.
@@ -350,30 +350,30 @@ class Row:
 
 _AROUND = ('ahead', 'to the right', 'back', 'to the left')
 _EACH_TURNED = 'looks ahead, and each is turned clockwise from the one before by the same angle'
-ROWS: Mapping[Task, Row] = {
-    Task.DIRECTION: Row(
+TASKS: Mapping[Task, TaskRow] = {
+    Task.DIRECTION: TaskRow(
         'In which direction is {0}?', ViewReader.choose_direction, COMPASS
     ),
-    Task.OBJECT: Row('What can be seen in the {0}?', ViewReader.choose_object, phrase=str),
-    Task.COUNT: Row(
+    Task.OBJECT: TaskRow('What can be seen in the {0}?', ViewReader.choose_object, phrase=str),
+    Task.COUNT: TaskRow(
         'How many {0} can be seen in all directions together?',
         ViewReader.count_seen, phrase=plural, read=singular,
     ),
-    Task.ANGLE: Row(
+    Task.ANGLE: TaskRow(
         'What is the turning angle between adjacent images?',
         ViewReader.choose_rotation, ANGLES, looks=_AROUND,
         images=f'The first of four images {_EACH_TURNED}.',
     ),
-    Task.DIFFERENCE: Row(
+    Task.DIFFERENCE: TaskRow(
         'Which image, by its number from 1 to 5, does not belong to the sequence?',
         ViewReader.choose_rotation, looks=_AROUND,
         images=f'The first image of a sequence of four {_EACH_TURNED}; a fifth one, which looks '
         'elsewhere, was put in somewhere.',
     ),
-    Task.PLACE: Row(
+    Task.PLACE: TaskRow(
         'Where is {0} relative to you?', ViewReader.choose_direction, SIDES, looks=_AROUND
     ),
-    Task.DECISION: Row(
+    Task.DECISION: TaskRow(
         'What should you do in order to reach {0}?',
         ViewReader.choose_decision, DECISIONS, looks=_AROUND,
     ),
@@ -392,7 +392,7 @@ _SHOWN = re.compile(r'Image \d shows ([^.]*)\.')
 
 def put_in_words(asked: Asked, order: Order) -> str:
     """Return the question without what images show, which `list_views` adds."""
-    row = ROWS[asked.task]
+    row = TASKS[asked.task]
     x, y, z = asked.place.eye_m
     return (
         f'You stand at ({x:.2f}, {y:.2f}, {z:.2f}) m; {row.looks[0]} is '
@@ -414,7 +414,7 @@ def list_views(shown: Sequence[Sequence[str]]) -> str:
 def read(text: str) -> Asked | None:
     """Return the parts of a question, None if it is worded otherwise."""
     place = _PLACE.match(text)
-    for task, row in ROWS.items() if place is not None else ():
+    for task, row in TASKS.items() if place is not None else ():
         match = re.search(row.pattern, text)
         if place is not None and match is not None:
             x, y, z, ahead = map(float, place.groups())
@@ -437,7 +437,7 @@ class RuleOfViews(OneByOne):
         self._embedder = embedder
 
     def answering(self, semantic_map: SemanticMap) -> Callable[[Inquiry], Answer]:
-        """Return the answerer of a map; to it, questions that only differ in images are one."""
+        """Return the answerer of a map; questions that differ only in images are answered once."""
         dense = semantic_map.dense
         points = None if dense is None else dense.valid_points
         graph = GraphReader.of_map(semantic_map, self._embedder)

@@ -241,7 +241,7 @@ class _Views:
 
     def ask_where(self, task: Task) -> Iterator[_Item]:
         """Yield items about seen objects, with one of the answers of the task."""
-        answers = answering.ROWS[task].answers
+        answers = answering.TASKS[task].answers
         for node in self._seen:
             if task is Task.DECISION:
                 right = self._find_decision(node)

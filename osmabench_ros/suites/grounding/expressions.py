@@ -28,7 +28,7 @@ from osmabench_ros.vqa.questions import Answer, AnswerType, Inquiry, Question, m
 SUITE, GENERATOR = 'grounding', 'grounding/1'
 DEFAULT_TARGETS = 30
 TOLERANCE = 0.75
-"""Of the box: a verdict is right from an IoU of 0.25 on."""
+"""1 minus the IoU from which on a box is right."""
 
 BETWEEN_M = 0.5
 """An object between two others is this close to the line of their centres, seen from above."""

@@ -58,7 +58,7 @@ _TOLERANCES_M = {QueryKind.DISTANCE: 0.3}
 
 
 class Hypo3DRun(str, Enum):
-    """How a question meets a map: with which change made, and which one described.
+    """Which change is made, and which one is described, when a question is asked.
 
     TOLD: with the change in words, about the scene after it. UNCHANGED: with none, about the
     scene that was mapped. IRRELEVANT: with a change in words that leaves the answer as it is.
