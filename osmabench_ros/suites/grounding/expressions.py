@@ -19,7 +19,7 @@ from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.suite import TextEncoder
 from osmabench_ros.vqa.answering.answerer import OneByOne
 from osmabench_ros.vqa.answering.execution import GraphReader
-from osmabench_ros.vqa.english import MATERIALS, definite, without_adjectives, without_article
+from osmabench_ros.vqa.english import definite, without_adjectives, without_article
 from osmabench_ros.vqa.exact.generation import with_neighbour_margins
 from osmabench_ros.vqa.exact.view import SceneView, label_of, shuffled
 from osmabench_ros.vqa.graph_index import Embedder, GraphIndex, centre_distance_m
@@ -352,8 +352,8 @@ class _Target:
 
     def _is_seeable(self, node: SceneNode) -> bool:
         """Return whether a node has a name without a material, which no camera sees."""
-        words = self._view.names.get(node.id, '').removesuffix(label_of(node)).split()
-        return node.id in self._view.names and not set(words) & set(MATERIALS.values())
+        name = self._view.names.get(node.id)
+        return name is not None and not self._view.names_material(name)
 
     def list_truths(self) -> list[Clause]:
         """Return clauses that are clearly true of the object, with its kind and its attributes."""
