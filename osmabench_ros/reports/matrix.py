@@ -30,7 +30,6 @@ from osmabench_ros.runs.shared_path import driven_trajectory
 from osmabench_ros.simulation.schedule import Moment
 from osmabench_ros.suites.hypo3d import suite as hypo3d
 from osmabench_ros.suites.hypo3d.generation import SUITE as HYPO3D
-from osmabench_ros.suites.hypo3d.generation import Hypo3DRun
 from osmabench_ros.vqa.exact.generation import uneven_mix
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Question
@@ -125,10 +124,7 @@ def _score_remapped(plan: RunPlan) -> Iterator[MetricRecord]:
     if questions:
         yield from hypo3d.accuracies(questions, verdicts)
         own = read_dialogue(plan.directory)
-        yield from hypo3d.imagination_gap(
-            hypo3d.judged(own.questions, own.verdicts, Hypo3DRun.TOLD),
-            hypo3d.judged(questions, verdicts, Hypo3DRun.REMAPPED),
-        )
+        yield from hypo3d.imagination_gap([*own.questions, *questions], [*own.verdicts, *verdicts])
 
 
 def _score_live(plan: RunPlan) -> Iterator[MetricRecord]:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.vqa.answering.execution import GraphAnswer, GraphReader, SilentError
 from osmabench_ros.vqa.english import definite, without_article
 from osmabench_ros.vqa.kinds import Kind, Query
@@ -22,8 +22,8 @@ DEAD_BAND_RAD = math.radians(8.0)
 NEAREST_M = 0.3
 """Centres that are closer than this in plan have no direction from each other."""
 
-_ANCHOR_RAD = math.radians(35.0)
-"""An anchor is at most this far from the axis of its side, as seen from the scene's middle."""
+_ANCHOR_COS = math.cos(math.radians(35.0))
+"""An anchor is at most 35 degrees from the axis of its side, as seen from the scene's middle."""
 
 
 class Side(str, Enum):
@@ -34,8 +34,12 @@ class Side(str, Enum):
     BACK = 'back'
     RIGHT = 'right'
 
+    @property
+    def turn_rad(self) -> float:
+        """The heading of a side, where the front has 0."""
+        return tuple(Side).index(self) * math.pi / 2
 
-_SIDES = tuple(Side)
+
 _EIGHT = (
     'front', 'front left', 'left', 'back left', 'back', 'back right', 'right', 'front right',
 )  # fmt: skip
@@ -50,7 +54,7 @@ class WorldFrame:
 
     def axis(self, side: Side) -> NDArray[np.float64]:
         """Return the unit vector (3,) towards a side of the scene, in the world."""
-        heading = self.front_rad + _SIDES.index(side) * math.pi / 2
+        heading = self.front_rad + side.turn_rad
         return np.array([round(math.cos(heading)), round(math.sin(heading)), 0.0])
 
     def direction(self, thing: AxisAlignedBox, origin: AxisAlignedBox) -> str:
@@ -69,10 +73,6 @@ class WorldFrame:
         return _EIGHT[sector % 8]
 
 
-Named = Callable[[str], SceneNode | None]
-"""Finds what a noun phrase means in a graph, None if there is nothing."""
-
-
 def _find_bounds(graph: SceneGraph) -> AxisAlignedBox:
     """Return the box around all objects of a graph except rooms."""
     boxes = [n.box for n in graph.nodes if n.box is not None and n.kind is not NodeKind.ROOM]
@@ -80,49 +80,43 @@ def _find_bounds(graph: SceneGraph) -> AxisAlignedBox:
     return AxisAlignedBox.around(np.array(corners or [np.zeros(3)]))
 
 
-def chosen_anchors(graph: SceneGraph, names: Mapping[int, str]) -> dict[Side, str]:
-    """Choose objects at the sides of a scene, from which directions follow.
+def choose_anchors(graph: SceneGraph, names: Mapping[int, str]) -> str:
+    """Choose objects at the sides of a scene, from which directions follow, and name them.
 
     For each side where there is one it is the bulkiest of the nodes with `names` that is within
     35 degrees of it and in the outer half, seen from the scene's middle; the front is the world's
     +x.
     """
     bounds = _find_bounds(graph)
-    frame = WorldFrame(0.0)
-    best: dict[Side, tuple[float, int]] = {}
-    for key in sorted(names):
-        box = graph.by_id[key].box
-        if box is None:
-            continue
-        offset = (box.center - bounds.center)[:2]
-        length = float(np.linalg.norm(offset))
-        for side in _SIDES:
-            along = float(frame.axis(side)[:2] @ offset)
-            reach = abs(float(frame.axis(side)[:2] @ bounds.size[:2])) / 4
-            if along > max(reach, length * math.cos(_ANCHOR_RAD)):
-                best[side] = max(best.get(side, (0.0, 0)), (box.volume, -key))
-    return {side: names[-best[side][1]] for side in _SIDES if side in best}
+    boxes = {key: box for key in names if (box := graph.by_id[key].box) is not None}
+    anchors = {}
+    for side in Side:
+        axis = WorldFrame(0.0).axis(side)[:2]
+        reach = abs(float(axis @ bounds.size[:2])) / 4
+        outer = []
+        for key, box in boxes.items():
+            offset = (box.center - bounds.center)[:2]
+            if axis @ offset > max(reach, float(np.linalg.norm(offset)) * _ANCHOR_COS):
+                outer.append((box.volume, -key))
+        if outer:
+            anchors[side] = names[-max(outer)[1]]
+    return say_anchors(anchors)
 
 
-def frame_of(graph: SceneGraph, anchors: Mapping[Side, str], named: Named) -> WorldFrame | None:
-    """Return the frame in which a graph has anchors at their sides, None if it has none of them.
+def frame_of(reader: GraphReader, facing: str) -> WorldFrame | None:
+    """Return the frame in which a graph has named anchors at their sides, None if it has none.
 
     Of the four frames, a quarter turn apart, it fits the bearings of the anchors best.
     """
-    middle = _find_bounds(graph).center
-    bearings = []
-    for side, name in anchors.items():
-        node = named(name)
+    middle = _find_bounds(reader.graph).center
+    turn = 0j
+    for side, name in read_anchors(facing).items():
+        node = reader.named(name)
         if node is not None and node.box is not None:
-            offset = (node.box.center - middle)[:2]
-            bearings.append((side, offset / max(1e-9, float(np.linalg.norm(offset)))))
-    if not bearings:
-        return None
-
-    def fit(frame: WorldFrame) -> float:
-        return sum(float(frame.axis(side)[:2] @ bearing) for side, bearing in bearings)
-
-    return max((WorldFrame(turn * math.pi / 2) for turn in range(4)), key=fit)
+            x, y, _ = node.box.center - middle
+            turn += np.exp(1j * (math.atan2(y, x) - side.turn_rad))
+    quarters = round(float(np.angle(turn)) / (math.pi / 2))
+    return WorldFrame(quarters * math.pi / 2) if turn else None
 
 
 _ANCHOR = re.compile(r'(the .+?) at the (front|left|back|right)(?: and |$)')
@@ -140,7 +134,7 @@ def read_anchors(facing: str) -> dict[Side, str]:
 
 def _find_direction(g: GraphReader, query: Query) -> GraphAnswer:
     thing, origin = (node.box if node else None for node in map(g.named, query.phrases))
-    frame = frame_of(g.graph, read_anchors(query.word), g.named)
+    frame = frame_of(g, query.word)
     found = frame.direction(thing, origin) if frame and thing and origin else ''
     if not found:
         raise SilentError('the map gives no clear direction')

@@ -1,44 +1,34 @@
 """Chooses changes of a scene, and asks about it after them, with answers of the changed scene."""
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cache, partial
-from itertools import cycle, islice, pairwise
-from operator import itemgetter
+from functools import partial
+from itertools import chain, cycle, islice, pairwise, product, zip_longest
 
 import numpy as np
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes import changes
 from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
-from osmabench_ros.scenes.scene import Scene
+from osmabench_ros.scenes.scene import Scene, make_triple
 from osmabench_ros.semantics.relations import LIMITS
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
+from osmabench_ros.suites.hypo3d import frame
 from osmabench_ros.suites.hypo3d.described_change import (
-    HELD,
     ChangeType,
     DescribedChange,
     apply_to_graph,
     find_touched_nodes,
 )
-from osmabench_ros.suites.hypo3d.frame import (
-    DIRECTION,
-    Side,
-    chosen_anchors,
-    frame_of,
-    say_anchors,
-)
 from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.english import BASIC_COLORS, confusable
 from osmabench_ros.vqa.evaluation import UNSEEABLE
-from osmabench_ros.vqa.exact.generation import same_answer, with_neighbour_margins
-from osmabench_ros.vqa.exact.view import SceneView, color_of, label_of, shuffled
-from osmabench_ros.vqa.kinds import Kind, Query, QueryKind
-from osmabench_ros.vqa.questions import AnswerValue, Question, make_question, question_id
-from osmabench_ros.vqa.wording import parsed, worded
+from osmabench_ros.vqa.exact import generation, view
+from osmabench_ros.vqa.graph_index import centre_distance_m
+from osmabench_ros.vqa.kinds import Query, QueryKind
+from osmabench_ros.vqa.questions import Question, question_id
 
 SUITE = 'hypo3d'
 DEFAULT_CHANGES = 3
@@ -54,7 +44,15 @@ _REACH_M = {
     RelationType.NEXT_TO.value: LIMITS.next_to_m,
     RelationType.NEAR.value: LIMITS.near_m,
 }
-_TOLERANCES_M = {QueryKind.DISTANCE: 0.3}
+
+
+_IN_FRAME = (ChangeType.MOVEMENT, ChangeType.ADDITION)
+_Drawn = tuple[DescribedChange, changes.Change]
+_Answers = Mapping[Query, view.Draft]
+
+
+_HELD = frozenset({RelationType.ON.value, RelationType.IN.value, RelationType.ATTACHED_TO.value})
+"""Relations of an object to another that takes it along."""
 
 
 class Hypo3DRun(str, Enum):
@@ -71,184 +69,130 @@ class Hypo3DRun(str, Enum):
     REMAPPED = 'remapped'
 
 
-CATEGORIES: Mapping[str, tuple[Kind, ...]] = {
-    'Scale': (QueryKind.COUNT, QueryKind.MORE_OF, QueryKind.DISTANCE, QueryKind.CLOSER),
-    'Direction': (DIRECTION,),
-    'Semantic': (
-        QueryKind.EXISTS,
-        QueryKind.ABSENT,
-        QueryKind.BOTH,
-        QueryKind.SUPPORT_OF,
-        QueryKind.RELATED,
-        QueryKind.COLOR_OF,
-        QueryKind.HAS_COLOR,
-    ),
-}
-"""Types of questions in Hypo3D, and the kinds that are asked of each."""
-
-
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """A change as it is made and described, and the scene and its graph after it."""
+    """A change as it is made and described, the scene after it, and a view of that scene."""
 
     change: changes.Change
     described: DescribedChange
     scene: Scene
-    graph: SceneGraph
+    after: view.SceneView
     touched: frozenset[int]
 
 
-def whole_view(scene: Scene, graph: SceneGraph) -> SceneView:
-    """Return the view of a scene and its exact graph of which everything is seen."""
-    return SceneView(graph, graph.by_id, label_set=scene.label_set)
+class ChangeChooser:
+    """Draws changes of one scene, seeded; no object is part of two of them.
 
-
-def anchors_of(view: SceneView, seen: Collection[int]) -> dict[Side, str]:
-    """Return seen objects at the sides of a scene, from which directions follow."""
-    names = {key: name for key, name in view.names.items() if key in seen}
-    return chosen_anchors(view.graph, names)
-
-
-def chosen_hypotheses(
-    scene: Scene,
-    graph: SceneGraph,
-    seen: Collection[int],
-    seed: int,
-    count: int = DEFAULT_CHANGES,
-) -> list[Hypothesis]:
-    """Choose changes of a scene that can be made and described without ambiguity, seeded.
-
-    Only `seen` instances are changed, or named by a description. Types differ as far as there are
-    five; fewer than `count` come where none fits.
+    Only objects that the path saw are changed, or named by a description.
     """
-    rng = np.random.default_rng([seed, 3])
-    chooser = _Chooser(scene, whole_view(scene, graph), frozenset(seen), rng)
-    # What moves can be asked about in all kinds; so there is always a movement.
-    rest = [kind for kind in ChangeType if kind is not ChangeType.MOVEMENT]
-    order = [ChangeType.MOVEMENT, *shuffled(rng, rest)]
-    made = map(chooser.choose, islice(cycle(order), max(count, len(order))))
-    return list(islice(filter(None, made), count))
 
-
-class _Chooser:
-    """Draws changes of one scene; no object is part of two of them."""
-
-    def __init__(
-        self, scene: Scene, view: SceneView, seen: frozenset[int], rng: np.random.Generator
-    ) -> None:
+    def __init__(self, scene: Scene, truth: GroundTruth, seed: int) -> None:
         self._scene = scene
-        self._view = view
-        self._rng = rng
-        self._named = [node for node in view.named_boxed if node.id in seen]
-        held = [edge for edge in view.graph.edges if edge.type in HELD]
-        self._holders = {edge.source: view.graph.by_id[edge.target] for edge in held}
-        self._laden = {edge.target for edge in held}
-        self._standing = {edge.source for edge in held if edge.type == RelationType.ON.value}
-        self._anchors = anchors_of(view, seen)
-        self._used = set(self._anchors.values())
-        self._find = GraphReader(view.graph).named
-        self._frame = frame_of(view.graph, self._anchors, self._find)
-        self._draws: Mapping[ChangeType, Callable[[], Iterator[DescribedChange]]] = {
-            ChangeType.MOVEMENT: self._draw_moves,
-            ChangeType.REMOVAL: self._draw_removals,
-            ChangeType.ATTRIBUTE: self._draw_paintings,
-            ChangeType.ADDITION: self._draw_additions,
-            ChangeType.REPLACEMENT: self._draw_replacements,
-        }
+        self._truth = truth
+        self._rng = np.random.default_rng([seed, 3])
+        self._seen = frozenset(truth.seen_instances)
+        # Hidden attributes must not be needed, not even to distinguish objects.
+        visible = [g.drop_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
+        graphs = [truth.graph, truth.evaluated_graph, *visible]
+        self.before = self._view_graphs(graphs, self._seen)
+        self._readers = [
+            GraphReader(graph, scene.label_set.by_name, ids=self._seen) for graph in graphs
+        ]
+        self.facing = frame.choose_anchors(truth.graph, self.before.names)
+        self._frame = frame.frame_of(self._readers[0], self.facing)
+        self._holders = {e.source: e.target for e in truth.graph.edges if e.type in _HELD}
+        self._used = set(frame.read_anchors(self.facing).values())
 
-    def choose(self, kind: ChangeType) -> Hypothesis | None:
+    def _view_graphs(self, graphs: Sequence[SceneGraph], seen: Iterable[int]) -> view.SceneView:
+        """Return the view of a graph where others, and other margins, must not differ."""
+        also = [*graphs[1:], *generation.with_neighbour_margins(graphs[0])]
+        glimpsed = view.find_glimpsed_instances(self._truth)
+        return view.SceneView(graphs[0], frozenset(seen), glimpsed, self._scene.label_set, also)
+
+    def list_hypotheses(self, count: int) -> list[Hypothesis]:
+        """Choose changes that can be made and described without ambiguity.
+
+        Types differ as far as there are five; fewer than `count` come where none fits.
+        """
+        # What moves can be asked about in all kinds; so there is always a movement.
+        rest = [kind for kind in ChangeType if kind is not ChangeType.MOVEMENT]
+        order = [ChangeType.MOVEMENT, *view.shuffled(self._rng, rest)]
+        made = map(self._choose, islice(cycle(order), max(count, len(order))))
+        return list(islice(filter(None, made), count))
+
+    def _choose(self, kind: ChangeType) -> Hypothesis | None:
         """Return the first change of a kind that the scene admits, None if none does."""
-        before = self._view.graph
-        for described in islice(self._draws[kind](), _MOST_TRIALS):
-            by_rule = apply_to_graph(before, described, self._find)
-            if by_rule is None:
+        new_id = 1 + max(self._truth.graph.by_id, default=0)
+        draw = self._draw_in_frame if kind in _IN_FRAME else self._draw_in_place
+        drawn = (pair for node in self._list_free() for pair in draw(kind, node))
+        for described, change in islice(drawn, _MOST_TRIALS):
+            found = (apply_to_graph(x, described, new_id=new_id) for x in self._readers)
+            by_rule = [graph for graph in found if graph is not None]
+            if len(by_rule) < len(self._readers):
                 continue
-            change = self._make_change(described)
+            touched = find_touched_nodes(self._truth.graph, by_rule[0])
+            if not touched <= {*self._seen, new_id}:
+                continue
             try:
                 scene = changes.apply_changes(self._scene, (change,))
             except SceneError:
                 continue
             self._used |= {described.thing, described.other}
-            touched = find_touched_nodes(before, by_rule)
-            return Hypothesis(change, described, scene, build_ground_truth_graph(scene), touched)
+            after = [build_ground_truth_graph(scene), *by_rule[1:]]
+            seen = self._view_graphs(after, {*self._seen, new_id})
+            return Hypothesis(change, described, scene, seen, touched)
         return None
-
-    def _make_change(self, described: DescribedChange) -> changes.Change:
-        """Return a described change as it is made to the scene."""
-        nodes = {self._view.name(node): node for node in self._named}
-        thing = nodes[described.thing]
-        other = nodes.get(described.other)
-        if described.type is ChangeType.REMOVAL:
-            return changes.Remove(kind='remove', object=thing.source_id)
-        if described.type is ChangeType.ATTRIBUTE:
-            return changes.Recolor(kind='recolor', object=thing.source_id, color=described.color)
-        if described.type is ChangeType.REPLACEMENT:
-            assert other is not None
-            return changes.Replace(kind='replace', object=thing.source_id, like=other.source_id)
-        assert self._frame is not None
-        shift = self._frame.axis(described.side) * described.distance_m
-        if other is None:
-            x, y, z = shift.tolist()
-            return changes.Move(kind='move', object=thing.source_id, offset_m=(x, y, z))
-        x, y, _ = (other.known_box.center + shift).tolist()
-        z = float(thing.known_box.minimum[2])
-        name = f'{thing.source_id}_added'
-        return changes.Add(kind='add', name=name, like=thing.source_id, position_m=(x, y, z))
 
     def _list_free(self) -> list[SceneNode]:
         """Return named objects that no change has touched, and that hold nothing."""
-        nodes = [node for node in self._named if node.id not in self._laden]
-        names = self._view.names
-        return shuffled(self._rng, [node for node in nodes if names[node.id] not in self._used])
+        laden = self._holders.values()
+        free = (node for node in self.before.named_boxed if node.id not in laden)
+        names = self.before.names
+        return view.shuffled(
+            self._rng, [node for node in free if names[node.id] not in self._used]
+        )
 
-    def _draw_way(self) -> tuple[Side, float]:
-        side = tuple(Side)[int(self._rng.integers(4))]
-        return side, _DISTANCES_M[int(self._rng.integers(len(_DISTANCES_M)))]
-
-    def _draw_moves(self) -> Iterator[DescribedChange]:
-        for node in self._list_free() if self._frame else ():
-            if node.id in self._standing:
-                name = self._view.name(node)
-                way = self._draw_way()
-                yield DescribedChange(ChangeType.MOVEMENT, name, '', *way, anchors=self._anchors)
-
-    def _draw_removals(self) -> Iterator[DescribedChange]:
-        for node in self._list_free():
-            yield DescribedChange(ChangeType.REMOVAL, self._view.name(node))
-
-    def _draw_paintings(self) -> Iterator[DescribedChange]:
-        for node in self._list_free():
-            name = self._view.name(node)
-            old = color_of(node)
-            new = [color for color in sorted(BASIC_COLORS) if old and not confusable(old, color)]
-            # The name of an object must not say the colour that it no longer has.
-            if new and name == label_of(node):
-                color = shuffled(self._rng, new)[0]
-                yield DescribedChange(ChangeType.ATTRIBUTE, name, color=color)
-
-    def _draw_additions(self) -> Iterator[DescribedChange]:
-        for like in self._list_free() if self._frame else ():
-            name = self._view.name(like)
-            on_floor = (
-                like.id in self._standing and self._holders[like.id].kind is NodeKind.BACKGROUND
-            )
-            if not on_floor or name != label_of(like):
-                continue
-            for other in shuffled(self._rng, self._named)[:8]:
-                if other is not like:
-                    other_name = self._view.name(other)
-                    way = self._draw_way()
-                    yield DescribedChange(
-                        ChangeType.ADDITION, name, other_name, *way, anchors=self._anchors
-                    )
-
-    def _draw_replacements(self) -> Iterator[DescribedChange]:
-        for old in self._list_free():
+    def _draw_in_place(self, kind: ChangeType, node: SceneNode) -> Iterator[_Drawn]:
+        """Yield removals, paintings and replacements of an object."""
+        describe = partial(DescribedChange, kind, self.before.name(node))
+        name, label = node.source_id, view.label_of(node)
+        if kind is ChangeType.REMOVAL:
+            yield describe(), changes.Remove(kind='remove', object=name)
+        elif kind is ChangeType.REPLACEMENT:
             for new in self._list_free()[:4]:
-                name = self._view.name(new)
-                label = label_of(new)
-                if label_of(old) != label == name and {old.id, new.id} <= self._standing:
-                    yield DescribedChange(ChangeType.REPLACEMENT, self._view.name(old), name)
+                if label != view.label_of(new) == self.before.name(new):
+                    replaced = changes.Replace(kind='replace', object=name, like=new.source_id)
+                    yield describe(view.label_of(new)), replaced
+        # The name of an object must not say the colour that it no longer has.
+        elif view.color_of(node) and self.before.name(node) == label:
+            others = [x for x in sorted(BASIC_COLORS) if not confusable(view.color_of(node), x)]
+            for color in view.shuffled(self._rng, others)[:1]:
+                painted = changes.Recolor(kind='recolor', object=name, color=color)
+                yield describe(color=color), painted
+
+    def _draw_in_frame(self, kind: ChangeType, node: SceneNode) -> Iterator[_Drawn]:
+        """Yield movements of an object, and additions of another one like it."""
+        if self._frame is None:
+            return
+        name = self.before.name(node)
+        describe = partial(DescribedChange, kind, name, facing=self.facing)
+        ways = view.shuffled(self._rng, product(frame.Side, _DISTANCES_M))
+        if kind is ChangeType.MOVEMENT:
+            for side, number in ways[:2]:
+                way = make_triple(self._frame.axis(side) * number)
+                move = changes.Move(kind='move', object=node.source_id, offset_m=way)
+                yield describe(side=side, number=number), move
+            return
+        holder = self.before.graph.by_id.get(self._holders.get(node.id, 0))
+        is_on_floor = holder is not None and holder.kind is NodeKind.BACKGROUND
+        if is_on_floor and name == view.label_of(node):
+            others = view.shuffled(self._rng, self.before.named_boxed)
+            for other, (side, number) in zip(others, ways[:8], strict=False):
+                x, y, _ = other.known_box.center + self._frame.axis(side) * number
+                place = (x, y, node.known_box.minimum[2])
+                new = f'{node.source_id}_added'
+                add = changes.Add(kind='add', name=new, like=node.source_id, position_m=place)
+                yield describe(self.before.name(other), side=side, number=number), add
 
 
 def hypothetical_questions(
@@ -261,208 +205,155 @@ def hypothetical_questions(
 ) -> tuple[list[Question], list[changes.Change]]:
     """Choose changes of a scene and generate questions of three runs about them, seeded.
 
-    The questions are of `Hypo3DRun` UNCHANGED, TOLD and IRRELEVANT; the category is one of
-    CATEGORIES, the provenance has `run`, `change` (its type), `item` (equal in all runs),
-    `affected`, 'yes' where the change changes the answer, `number` (of the change among those that
-    are returned), and `changed_scene`, the name of the scene after the change. Answers of TOLD
-    come from the graph of the changed meshes. Questions are only about objects that the path saw,
-    and the visible parts give the same answer after the change is made to them by rule. The
-    changes are for `changed_scene`, in order.
+    The questions are of `Hypo3DRun` UNCHANGED, TOLD and IRRELEVANT; the category is Scale,
+    Direction or Semantic, the provenance has `run`, `change` (its type), `item` (equal in all
+    runs), `affected`, 'yes' where the change changes the answer, `number` (of the change among
+    those that are returned), and `changed_scene`, the name of the scene after the change. Answers
+    of TOLD come from the graph of the changed meshes. Questions are only about objects that the
+    path saw, and the visible parts give the same answer after the change is made to them by rule.
+    The changes are for `changed_scene`, in order.
     """
-    hypotheses = chosen_hypotheses(scene, truth.graph, truth.seen_instances, seed, count)
-    builder = _Builder(scene, truth, scene_key, seed)
-    found: dict[str, Question] = {}
-    for number, made in enumerate(hypotheses):
-        others = [item for item in hypotheses if item is not made]
-        for question in builder.list_questions(made, others):
-            noted = {**question.provenance, 'number': str(number)}
-            found.setdefault(question.id, replace(question, provenance=noted))
-    return list(found.values()), [made.change for made in hypotheses]
+    chooser = ChangeChooser(scene, truth, seed)
+    made = chooser.list_hypotheses(count)
+    drawn = [_draw_queries(chooser, item, seed) for item in made]
+    queries = [query for asked in drawn for query in chain.from_iterable(asked.values())]
+    views = [chooser.before, *(item.after for item in made)]
+    before, *after = (_find_answers(item, queries) for item in views)
+    questions: dict[str, Question] = {}
+    for number, item in enumerate(made):
+        nodes = tuple(sorted(item.touched & truth.graph.by_id.keys()))
+        for category, query in _choose_queries(drawn[number], before, after[number]):
+            for run, draft, sentence in _list_runs(query, number, made, before, after):
+                question = generation.question_of(
+                    replace(draft, nodes=nodes), scene_key, seed, ASKED
+                )
+                assert question is not None, query
+                provenance = {
+                    **question.provenance,
+                    'run': run.value,
+                    'change': item.described.type.value,
+                    'item': question.id,
+                    'affected': 'yes' if _is_affected(draft, before.get(query)) else 'no',
+                    'changed_scene': item.scene.name,
+                    'number': str(number),
+                }
+                key = question_id(SUITE, scene_key, f'{sentence}\n{question.text}')
+                told = replace(question, id=key, category=category, context_change=sentence)
+                questions.setdefault(key, replace(told, provenance=provenance))
+    return list(questions.values()), [item.change for item in made]
 
 
-class _Builder:
-    def __init__(self, scene: Scene, truth: GroundTruth, scene_key: str, seed: int) -> None:
-        self._truth = truth
-        self._key = scene_key
-        self._seed = seed
-        self._vocabulary = tuple(scene.label_set.by_name)
-        self._seen = frozenset(truth.seen_instances)
-        # Hidden attributes must not be needed, not even to distinguish objects.
-        visible = [g.drop_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
-        self._before = [truth.graph, truth.evaluated_graph, *visible]
-        self._readers_before = self._make_readers(self._before, self._seen)
-        view = whole_view(scene, truth.graph)
-        self._names = view.names
-        self._facing = say_anchors(anchors_of(view, self._seen))
-        self._after = cache(self._make_readers_after)
-
-    def _make_readers(self, graphs: Sequence[SceneGraph], ids: Iterable[int]) -> list[GraphReader]:
-        """Return readers of graphs, with nearness a little farther and a little closer too."""
-        every = [*graphs, *with_neighbour_margins(graphs[0])]
-        return [GraphReader(graph, self._vocabulary, ids=ids) for graph in every]
-
-    def _make_readers_after(self, made: Hypothesis) -> list[GraphReader] | None:
-        """Return readers of the changed scene, and of the visible parts changed by rule."""
-        new = made.graph.by_id.keys() - self._truth.graph.by_id.keys()
-        graphs = [made.graph]
-        for reader in self._readers_before[1 : len(self._before)]:
-            graph = apply_to_graph(
-                reader.graph, made.described, reader.named, new_id=max(new, default=None)
-            )
-            if graph is None:
-                return None
-            graphs.append(graph)
-        return self._make_readers(graphs, self._seen | new)
-
-    def list_questions(self, made: Hypothesis, others: Sequence[Hypothesis]) -> Iterator[Question]:
-        """Yield the questions about one change in all runs."""
-        if not (made.touched & self._truth.graph.by_id.keys()) <= self._seen:
-            return
-        after, change = self._after(made), made.described.sentence
-        if after is None:
-            return
-        for category in CATEGORIES:
-            known = []
-            for query in self._draw_queries(made, category):
-                now, was = (_find_answer(query, g) for g in (after, self._readers_before))
-                if now is not None:
-                    known.append((not _is_affected(query, now, was), query, now, was))
-            # Questions with a changed answer come first; sorting keeps the order of the rest.
-            for same, query, now, was in sorted(known, key=itemgetter(0))[:PER_KIND]:
-                make = partial(self._make_question, query, category, made)
-                yield make(Hypo3DRun.TOLD, now, change, affected=not same)
-                if was is None:
-                    continue
-                yield make(Hypo3DRun.UNCHANGED, was, '')
-                for other in others:
-                    if self._is_irrelevant(query, other, was):
-                        yield make(Hypo3DRun.IRRELEVANT, was, other.described.sentence)
-                        break
-
-    def _is_irrelevant(self, query: Query, other: Hypothesis, was: AnswerValue) -> bool:
-        """Return whether another change has nothing to do with a question."""
-        if {other.described.thing, other.described.other} & set(query.phrases):
-            return False
-        after = self._after(other)
-        return after is not None and _find_answer(query, after) == was
-
-    def _draw_queries(self, made: Hypothesis, category: str) -> list[Query]:
-        """Return queries of a category, about changed objects first, in a seeded order."""
-        rng = np.random.default_rng([self._seed, 5, *made.described.sentence.encode()])
-        before, after = self._truth.graph.by_id, made.graph.by_id
-        names = whole_view(made.scene, made.graph).names
-        # Only objects with the same unambiguous name before and after.
-        same = {name: key for key, name in self._names.items() if names.get(key) == name}
-        thing = made.described.thing if made.described.thing in same else ''
-        key = min(made.touched)
-        center = before.get(key, after.get(key))
-        near = sorted(
-            (name for name, key in same.items() if key in self._seen and name != thing),
-            key=lambda name: (_measure_distance_m(before[same[name]], center), name),
-        )[:_NEAREST]
-        touched = (nodes[key] for key in made.touched for nodes in (after, before) if key in nodes)
-        labels = sorted({label_of(node) for node in touched if node.label})
-        chosen = [
-            query
-            for query in _list_queries(made.described, thing, labels, near, self._facing)
-            if query.kind in CATEGORIES[category]
-        ]
-        return chosen if category == 'Direction' else _take_turns(shuffled(rng, chosen))
-
-    def _make_question(
-        self,
-        query: Query,
-        category: str,
-        made: Hypothesis,
-        run: Hypo3DRun,
-        answer: AnswerValue,
-        change: str,
-        *,
-        affected: bool = False,
-    ) -> Question:
-        text = worded(query, 0)
-        assert parsed(text) == query, text
-        return make_question(
-            SUITE, self._key, text, query.kind.answer_type, answer,
-            key=f'{change}\n{text}', category=category,
-            tolerance=_TOLERANCES_M.get(query.kind, 0.0),
-            nodes=sorted(made.touched & self._truth.graph.by_id.keys()), context_change=change,
-            provenance={
-                'generator': 'hypo3d/1',
-                'seed': str(self._seed),
-                'run': run.value,
-                'change': made.described.type.value,
-                'item': question_id(SUITE, self._key, text),
-                'affected': 'yes' if affected else 'no',
-                'changed_scene': made.scene.name,
-            },
-        )  # fmt: skip
+ASKED = generation.QuestionSet(SUITE, 'hypo3d/2', (), (), tolerances={QueryKind.DISTANCE: 0.3})
 
 
-def _list_queries(
-    change: DescribedChange, thing: str, labels: Sequence[str], others: Sequence[str], facing: str
-) -> Iterator[Query]:
-    """Yield possible questions about a change and the objects around it; `thing` may be ''."""
-    for label in labels:
-        for kind in (QueryKind.COUNT, QueryKind.EXISTS, QueryKind.ABSENT):
-            yield Query(kind, (label,))
-    for pair in pairwise(labels):
-        yield Query(QueryKind.MORE_OF, pair)
-        yield Query(QueryKind.BOTH, pair)
-    if not thing:
-        return
-    yield Query(QueryKind.SUPPORT_OF, (thing,))
-    for first, second in pairwise(others):
-        yield Query(QueryKind.CLOSER, (first, second, thing))
-    for other in others:
-        yield Query(QueryKind.DISTANCE, (thing, other))
-        for relation in _REACH_M:
-            yield Query(QueryKind.RELATED, (thing, other), relation)
-        for pair in ((thing, other), (other, thing)) if facing else ():
-            yield Query(DIRECTION, pair, facing)
-    if change.type is ChangeType.ATTRIBUTE:
-        yield Query(QueryKind.COLOR_OF, (thing,))
-        for color in (change.color, 'white' if change.color != 'white' else 'black'):
-            yield Query(QueryKind.HAS_COLOR, (thing,), color)
+def _find_answers(scene_view: view.SceneView, queries: Sequence[Query]) -> _Answers:
+    """Return the answers to those queries that have one, in whichever way a scene is seen."""
+    asked = replace(ASKED, sources=(lambda *_: map(view.drafted, queries),))
+    return {
+        draft.query: draft for draft in generation.candidates(scene_view, 0, len(queries), asked)
+    }
 
 
-def _is_nearly(query: Query, reader: GraphReader) -> bool:
-    """Return whether objects are as close as a relation wants, and are only not called so."""
-    reach_m = _REACH_M.get(query.word) if query.kind is QueryKind.RELATED else None
-    boxes = [node.box for phrase in query.phrases if (node := reader.named(phrase)) and node.box]
-    return reach_m is not None and len(boxes) == 2 and boxes[0].measure_gap(boxes[1]) <= reach_m
-
-
-def _is_affected(query: Query, now: AnswerValue, was: AnswerValue | None) -> bool:
+def _is_affected(now: view.Draft, was: view.Draft | None) -> bool:
     """Return whether a change changes an answer; one that there was none to before does not."""
-    tolerance = _TOLERANCES_M.get(query.kind, 0.0)
-    return was is not None and not same_answer(now, was, tolerance)
+    if now.answer is None or was is None or was.answer is None:
+        return False
+    return not generation.same_answer(now.answer, was.answer, now.tolerance)
 
 
-def _measure_distance_m(first: SceneNode, second: SceneNode | None) -> float:
-    if first.box is None or second is None or second.box is None:
-        return float('inf')
-    return float(np.linalg.norm(first.box.center - second.box.center))
+def _choose_queries(
+    drawn: Mapping[str, Sequence[Query]], before: _Answers, after: _Answers
+) -> Iterator[tuple[str, Query]]:
+    """Yield the queries to ask about a change, with their category."""
+    for category, queries in drawn.items():
+        known = [query for query in queries if query in after]
+        # Questions with a changed answer come first; sorting keeps the order of the rest.
+        known.sort(key=lambda query: not _is_affected(after[query], before.get(query)))
+        yield from ((category, query) for query in known[:PER_KIND])
 
 
-def _take_turns(queries: Sequence[Query]) -> list[Query]:
-    """Return queries so that every kind comes before any comes twice."""
-    seen: Counter[Kind] = Counter()
-    ranked = []
-    for query in queries:
-        ranked.append((seen[query.kind], query))
-        seen[query.kind] += 1
-    return [query for _, query in sorted(ranked, key=itemgetter(0))]
+def _list_runs(
+    query: Query,
+    number: int,
+    made: Sequence[Hypothesis],
+    before: _Answers,
+    after: Sequence[_Answers],
+) -> Iterator[tuple[Hypo3DRun, view.Draft, str]]:
+    """Yield the runs of a query about a change, with its answer and the change in words."""
+    yield Hypo3DRun.TOLD, after[number][query], made[number].described.sentence
+    was = before.get(query)
+    if was is None:
+        return
+    yield Hypo3DRun.UNCHANGED, was, ''
+    for other, answers in zip(made, after, strict=True):
+        is_named = {other.described.thing, other.described.other} & set(query.phrases)
+        now = None if is_named or other is made[number] else answers.get(query)
+        if now is not None and now.answer == was.answer:
+            yield Hypo3DRun.IRRELEVANT, was, other.described.sentence
+            return
 
 
-def _find_answer(query: Query, readers: Sequence[GraphReader]) -> AnswerValue | None:
-    """Return the answer of the first graph if the others give it too, else None."""
-    answers = []
-    for reader in readers:
-        value = reader.execute(query).value
-        answers.append(None if value == 'no' and _is_nearly(query, reader) else value)
-    first = answers[0]
-    tolerance = _TOLERANCES_M.get(query.kind, 0.0) / 2
-    if first is None or not all(same_answer(item, first, tolerance) for item in answers):
-        return None
-    return first
+def _draw_queries(chooser: ChangeChooser, made: Hypothesis, seed: int) -> dict[str, list[Query]]:
+    """Return queries by category, about changed objects and those around, kinds in turns.
+
+    Objects are called by names that mean them before and after the change.
+    """
+    rng = np.random.default_rng([seed, 5, *made.described.sentence.encode()])
+    before, after = chooser.before, made.after
+    ids = {before.name(node): node.id for node in before.named_boxed}
+    ids = {name: key for name, key in ids.items() if after.names.get(key) == name}
+    graphs = (before.graph, after.graph)
+    changed = [g.by_id[key] for key in sorted(made.touched) for g in graphs if key in g.by_id]
+    labels = sorted({view.label_of(node) for node in changed if node.label})
+    # Without a name that it keeps, only classes are asked about.
+    things = [(name,) for name in (made.described.thing,) if name in ids]
+    distances_m = {
+        name: centre_distance_m(before.graph.by_id[key], changed[0])
+        for name, key in ids.items()
+        if name != made.described.thing
+    }
+    near = sorted(distances_m, key=lambda name: (distances_m[name], name))[:_NEAREST]
+    pairs = [(*thing, other) for thing in things for other in view.shuffled(rng, near)]
+    painted = things if made.described.color else []
+    drawn = {
+        'Scale': [
+            [Query(QueryKind.COUNT, (x,)) for x in labels],
+            [Query(QueryKind.MORE_OF, x) for x in pairwise(labels)],
+            [Query(QueryKind.DISTANCE, x) for x in pairs],
+            [Query(QueryKind.CLOSER, (a, b, thing)) for (thing, a), (_, b) in pairwise(pairs)],
+        ],
+        'Direction': [
+            [Query(frame.DIRECTION, y, chooser.facing) for x in pairs for y in (x, x[::-1])]
+        ],
+        'Semantic': [
+            [Query(QueryKind.EXISTS, (x,)) for x in labels],
+            [Query(QueryKind.ABSENT, (x,)) for x in labels],
+            [Query(QueryKind.BOTH, x) for x in pairwise(labels)],
+            [Query(QueryKind.SUPPORT_OF, x) for x in things],
+            [
+                Query(QueryKind.RELATED, x, relation)
+                for x, relation in product(pairs, _REACH_M)
+                if all(
+                    _is_clear(known, relation, *(ids[name] for name in x))
+                    for known in (before, after)
+                )
+            ],
+            [Query(QueryKind.COLOR_OF, x) for x in painted],
+            [
+                Query(QueryKind.HAS_COLOR, x, color)
+                for x in painted
+                for color in (made.described.color, 'white', 'black')
+            ],
+        ],
+    }
+    return {
+        category: [query for turn in zip_longest(*rows) for query in turn if query is not None]
+        for category, rows in drawn.items()
+    }
+
+
+def _is_clear(known: view.SceneView, relation: str, first: int, second: int) -> bool:
+    """Return whether objects are related, or too far apart for anybody to call them so."""
+    one, other = (known.graph.by_id[key].known_box for key in (first, second))
+    is_far = one.measure_gap(other) > _REACH_M[relation]
+    return is_far or known.index.related(relation, first, second)

@@ -1,6 +1,6 @@
 """Hypo3D on scenes that change: answers of maps after a described or a mapped change."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -129,10 +129,8 @@ class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
 
     def score(self, given: AskedQuestions) -> Iterator[MetricRecord]:
         """Yield accuracies by run, kind and change, hallucinations and staleness."""
-        questions, answers = given.questions, given.answers
-        yield from accuracies(questions, given.verdicts, given.unserved)
-        yield count_hallucinations(questions, answers)
-        yield measure_staleness(questions, answers, given.asked.equality)
+        yield from accuracies(given.questions, given.verdicts, given.unserved)
+        yield from compare_with_unchanged(given.questions, given.answers, given.asked.equality)
 
     def select_compared(self, questions: Sequence[Question]) -> Sequence[Question]:
         """Return the questions with a described change, else without."""
@@ -141,6 +139,11 @@ class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
     def score_compared(self, metric: str, given: AskedQuestions) -> list[MetricRecord]:
         """Return the accuracy over all questions."""
         return [row for row in super().score_compared(metric, given) if not row.class_name]
+
+
+def of_run(questions: Sequence[Question], run: Hypo3DRun) -> list[Question]:
+    """Return the questions of one of the runs; questions of other suites are left out."""
+    return [item for item in questions if item.provenance.get('run') == run.value]
 
 
 def accuracies(
@@ -156,80 +159,70 @@ def accuracies(
         if part:
             found += rows(metric, part, not_applicable=unserved)
             found += [row for row in rows(metric, changed) if row.class_name]
-    remapped = of_run(questions, Hypo3DRun.REMAPPED)
-    affected = [item for item in remapped if item.provenance['affected'] == 'yes']
+    affected = _keep_affected(of_run(questions, Hypo3DRun.REMAPPED))
     return found + (rows(AFFECTED, affected, by_category=False) if affected else [])
 
 
-Judged = Mapping[tuple[str, str], tuple[Question, bool]]
-"""Questions and whether their answers are right, by changed scene and item."""
+def _keep_affected(questions: Iterable[Question]) -> list[Question]:
+    """Return the questions with an answer that a change changes."""
+    return [item for item in questions if item.provenance['affected'] == 'yes']
 
 
-def judged(questions: Sequence[Question], verdicts: Sequence[Verdict], run: Hypo3DRun) -> Judged:
-    """Return the verdicts on one of the runs, so that they can be paired with another run's."""
-    by_id = {verdict.question_id: verdict.correct for verdict in verdicts}
-    return {
-        (item.provenance['changed_scene'], item.provenance['item']): (item, by_id[item.id])
-        for item in of_run(questions, run)
-    }
+def _pair(
+    questions: Iterable[Question], others: Iterable[Question], *keys: str
+) -> list[tuple[Question, Question]]:
+    """Return questions with the others that say the same of some keys of their provenance."""
+
+    def read(item: Question) -> tuple[str, ...]:
+        return tuple(item.provenance[key] for key in keys)
+
+    known = {read(item): item for item in others}
+    return [(item, known[read(item)]) for item in questions if read(item) in known]
 
 
-def imagination_gap(described: Judged, remapped: Judged) -> Iterator[MetricRecord]:
+def imagination_gap(
+    questions: Sequence[Question], verdicts: Sequence[Verdict]
+) -> Iterator[MetricRecord]:
     """Yield how much accuracy is lost where a change is described and not mapped.
 
     `accuracy_remapped` minus `accuracy_told` over the questions that both have: over all, by kind
     of question and by type of change; the interval is over the changed scenes.
     """
-    common = sorted(described.keys() & remapped.keys())
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for key in common:
-        question, _ = described[key]
-        for name in ('', question.category, question.provenance['change']):
-            groups.setdefault(name, []).append(key)
-    for name, keys in groups.items():
-        before, after = ({key: of[key][1] for key in keys} for of in (described, remapped))
+    right = {verdict.question_id: verdict.correct for verdict in verdicts}
+    described = of_run(questions, Hypo3DRun.TOLD)
+    mapped = of_run(questions, Hypo3DRun.REMAPPED)
+    groups: dict[str, tuple[dict[tuple[str, str], bool], dict[tuple[str, str], bool]]] = {}
+    for told, remapped in _pair(described, mapped, 'changed_scene', 'item'):
+        about = told.provenance
+        for name in ('', told.category, about['change']):
+            before, after = groups.setdefault(name, ({}, {}))
+            before[about['changed_scene'], about['item']] = right[told.id]
+            after[about['changed_scene'], about['item']] = right[remapped.id]
+    for name, (before, after) in groups.items():
         gap = compute_paired_change(before, after)
         yield MetricRecord(
-            SUITE, '', 'imagination_gap', name, gap.value, gap.low, gap.high, len(keys),
+            SUITE, '', 'imagination_gap', name, gap.value, gap.low, gap.high, len(before),
             higher_is_better=False,
         )  # fmt: skip
 
 
-def of_run(questions: Sequence[Question], run: Hypo3DRun) -> list[Question]:
-    """Return the questions of one of the runs; questions of other suites are left out."""
-    return [item for item in questions if item.provenance.get('run') == run.value]
-
-
-def _pair_with_plain(
-    questions: Sequence[Question], answers: Sequence[Answer], run: Hypo3DRun
-) -> Iterator[tuple[Question, Answer]]:
-    """Yield questions of a run, and the answers to them where no change was described, if any."""
-    given = {answer.question_id: answer for answer in answers if answer.value is not None}
-    unchanged = of_run(questions, Hypo3DRun.UNCHANGED)
-    plain = {x.provenance['item']: given[x.id] for x in unchanged if x.id in given}
-    for item in of_run(questions, run):
-        if item.provenance['item'] in plain:
-            yield item, plain[item.provenance['item']]
-
-
-def count_hallucinations(questions: Sequence[Question], answers: Sequence[Answer]) -> MetricRecord:
-    """Return the share of answers that an irrelevant change flips."""
-    given = {answer.question_id: answer.value for answer in answers}
-    flips = [
-        was.value is None or not same_answer(given.get(item.id), was.value, item.tolerance)
-        for item, was in _pair_with_plain(questions, answers, Hypo3DRun.IRRELEVANT)
-    ]
-    return MetricRecord.of_share(SUITE, '', 'hallucination_rate', flips, higher_is_better=False)
-
-
-def measure_staleness(
+def compare_with_unchanged(
     questions: Sequence[Question], answers: Sequence[Answer], judge: Judge
-) -> MetricRecord:
-    """Return the share of changed answers on which a map that knows no change is wrong."""
-    pairs = [
-        (item, replace(was, question_id=item.id))
-        for item, was in _pair_with_plain(questions, answers, Hypo3DRun.TOLD)
-        if item.provenance['affected'] == 'yes'
+) -> Iterator[MetricRecord]:
+    """Yield the share of answers that an irrelevant change flips, and of stale ones.
+
+    Both are over the questions that are answered where no change is described. An answer is stale
+    that the change changes, and that is wrong on a map that knows no change.
+    """
+    values = {answer.question_id: answer.value for answer in answers if answer.value is not None}
+    plain = [item for item in of_run(questions, Hypo3DRun.UNCHANGED) if item.id in values]
+    flips = [
+        not same_answer(values.get(item.id), values[was.id], item.tolerance)
+        for item, was in _pair(of_run(questions, Hypo3DRun.IRRELEVANT), plain, 'item')
     ]
-    wrong = [not verdict.correct for verdict in judge.judge(pairs)]
-    return MetricRecord.of_share(SUITE, '', 'staleness', wrong, higher_is_better=False)
+    affected = _keep_affected(of_run(questions, Hypo3DRun.TOLD))
+    stale = _pair(affected, plain, 'item')
+    verdicts = judge.judge([(x, Answer(x.id, values[was.id], '')) for x, was in stale])
+    wrong = [not verdict.correct for verdict in verdicts]
+    for metric, outcomes in (('hallucination_rate', flips), ('staleness', wrong)):
+        yield MetricRecord.of_share(SUITE, '', metric, outcomes, higher_is_better=False)

@@ -18,17 +18,15 @@ from osmabench_ros.suites.hypo3d.described_change import (
     find_touched_nodes,
     read_change,
 )
-from osmabench_ros.suites.hypo3d.frame import Side
+from osmabench_ros.suites.hypo3d.frame import Side, say_anchors
 from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.knowledge import knowledge
 
-ANCHORS = {Side.FRONT: 'bed', Side.LEFT: 'desk'}
-MOVED = DescribedChange(
-    ChangeType.MOVEMENT, 'stool', side=Side.BACK, distance_m=0.8, anchors=ANCHORS
-)
+FACING = say_anchors({Side.FRONT: 'bed', Side.LEFT: 'desk'})
+MOVED = DescribedChange(ChangeType.MOVEMENT, 'stool', '', Side.BACK, 0.8, FACING)
 REMOVED = DescribedChange(ChangeType.REMOVAL, 'plant')
 PAINTED = DescribedChange(ChangeType.ATTRIBUTE, 'sofa', color='green')
-ADDED = DescribedChange(ChangeType.ADDITION, 'stool', 'chair', Side.RIGHT, 1.2, anchors=ANCHORS)
+ADDED = DescribedChange(ChangeType.ADDITION, 'stool', 'chair', Side.RIGHT, 1.2, FACING)
 REPLACED = DescribedChange(ChangeType.REPLACEMENT, 'plant', 'stool')
 PAIRS = [
     (MOVED, {'kind': 'move', 'object': 'stool_11', 'offset_m': [-0.8, 0, 0]}),
@@ -51,20 +49,14 @@ def test_sentences_describe_the_change():
     assert REMOVED.sentence == 'The plant has been removed.'
 
 
-@pytest.mark.parametrize('said', [said for said, _ in PAIRS], ids=lambda said: said.type.value)
-def test_a_sentence_is_read_back_as_the_change_that_it_describes(said):
-    assert read_change(said.sentence) == said
-
-
 @given(data=st.data())
 def test_sentences_about_all_objects_are_read_back(data):
     names = [data.draw(st.sampled_from(sorted(knowledge().household))) for _ in range(4)]
+    facing = say_anchors({Side.FRONT: names[2], Side.LEFT: names[3]})
     for said, _ in PAIRS:
+        assert read_change(said.sentence) == said
         changed = replace(
-            said,
-            thing=names[0],
-            other=said.other and names[1],
-            anchors=dict(zip(said.anchors, names[2:], strict=False)),
+            said, thing=names[0], other=said.other and names[1], facing=said.facing and facing
         )
         assert read_change(changed.sentence) == changed
 
@@ -80,7 +72,7 @@ def test_by_rule_a_graph_changes_as_that_of_the_meshes(said, change):
     before = build_ground_truth_graph(scene)
     changes = TypeAdapter(Changes).validate_python([change])
     expected = build_ground_truth_graph(apply_changes(scene, changes))
-    found = apply_to_graph(before, said, GraphReader(before).named)
+    found = apply_to_graph(GraphReader(before), said)
     assert found.by_id.keys() == expected.by_id.keys()
     for key, node in expected.by_id.items():
         assert found.by_id[key].label == node.label
@@ -89,20 +81,16 @@ def test_by_rule_a_graph_changes_as_that_of_the_meshes(said, change):
         np.testing.assert_allclose(found.by_id[key].box.size, node.box.size, atol=1e-6)
     edges = [{(e.source, e.type, e.target) for e in g.edges} for g in (found, expected)]
     assert edges[0] == edges[1]
-    assert find_touched_nodes(before, found) == find_touched_nodes(before, expected) != frozenset()
-
-
-def test_what_moves_takes_along_what_it_holds():
-    graph = build_ground_truth_graph(furnished_room())
-    said = DescribedChange(
-        ChangeType.MOVEMENT, 'desk', side=Side.BACK, distance_m=1, anchors=ANCHORS
-    )
-    found = apply_to_graph(graph, said, GraphReader(graph).named)
-    shifts = {
-        node.label: (found.by_id[node.id].box.center - node.box.center)[0] for node in graph.nodes
+    changed = {
+        key
+        for key in before.by_id.keys() | expected.by_id.keys()
+        if describe(before.by_id.get(key)) != describe(expected.by_id.get(key))
     }
-    assert {label for label, shift in shifts.items() if shift} == {'desk', 'vase'}
-    assert (13, 'on', 8) in {(edge.source, edge.type, edge.target) for edge in found.edges}
+    assert find_touched_nodes(before, found) == changed != set()
+
+
+def describe(node):
+    return node and (node.attributes, node.box.center.round(6).tolist())
 
 
 def test_a_graph_that_lacks_the_thing_is_not_changed():
@@ -110,6 +98,6 @@ def test_a_graph_that_lacks_the_thing_is_not_changed():
     for said in (
         DescribedChange(ChangeType.REMOVAL, 'piano'),
         DescribedChange(ChangeType.REPLACEMENT, 'plant', 'piano'),
-        DescribedChange(ChangeType.MOVEMENT, 'stool', side=Side.BACK, distance_m=1.0),
+        DescribedChange(ChangeType.MOVEMENT, 'stool', side=Side.BACK, number=1.0),
     ):
-        assert apply_to_graph(graph, said, GraphReader(graph).named) is None
+        assert apply_to_graph(GraphReader(graph), said) is None

@@ -8,7 +8,14 @@ from support.world.scenes import furnished_room
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
-from osmabench_ros.suites.hypo3d.frame import Side, WorldFrame, chosen_anchors, frame_of
+from osmabench_ros.suites.hypo3d.frame import (
+    Side,
+    WorldFrame,
+    choose_anchors,
+    frame_of,
+    read_anchors,
+    say_anchors,
+)
 from osmabench_ros.vqa.answering.execution import GraphReader
 
 GRAPH = build_ground_truth_graph(furnished_room())
@@ -20,30 +27,28 @@ def cube(x, y):
 
 
 def test_the_bulkiest_named_thing_at_each_side_is_its_anchor():
-    assert chosen_anchors(GRAPH, NAMES) == {
+    assert read_anchors(choose_anchors(GRAPH, NAMES)) == {
         Side.FRONT: 'bed',
         Side.LEFT: 'desk',
         Side.BACK: 'sofa',
         Side.RIGHT: 'shelf',
     }
     without = {key: name for key, name in NAMES.items() if name != 'bed'}
-    assert chosen_anchors(GRAPH, without).get(Side.FRONT) is None
+    assert Side.FRONT not in read_anchors(choose_anchors(GRAPH, without))
 
 
 @pytest.mark.parametrize('front', Side)
 def test_a_graph_with_the_anchors_has_the_frame_that_they_were_chosen_in(front):
     sides = list(Side)
     turn = sides.index(front)
-    known = chosen_anchors(GRAPH, NAMES)
+    known = read_anchors(choose_anchors(GRAPH, NAMES))
     anchors = {sides[(i + turn) % 4]: known[side] for i, side in enumerate(sides)}
-    frame = frame_of(GRAPH, anchors, GraphReader(GRAPH).named)
+    frame = frame_of(GraphReader(GRAPH), say_anchors(anchors))
     np.testing.assert_allclose(frame.axis(front), [1, 0, 0], atol=1e-12)
     # One anchor is enough, and none is not.
-    one = {side: name for side, name in anchors.items() if side is Side.BACK}
-    assert one
-    alone = frame_of(GRAPH, one, GraphReader(GRAPH).named)
-    assert math.cos(alone.front_rad - frame.front_rad) == pytest.approx(1)
-    assert frame_of(GRAPH, {Side.FRONT: 'piano'}, GraphReader(GRAPH).named) is None
+    one = frame_of(GraphReader(GRAPH), say_anchors({Side.BACK: anchors[Side.BACK]}))
+    assert math.cos(one.front_rad - frame.front_rad) == pytest.approx(1)
+    assert frame_of(GraphReader(GRAPH), 'the piano at the front') is None
 
 
 @pytest.mark.parametrize(
