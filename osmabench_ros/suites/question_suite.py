@@ -258,27 +258,21 @@ class QuestionSuite(ABC, Generic[OptionsT]):
 
     def compare(self, given: AskedQuestions, questions: Sequence[Question]) -> Records:
         """Yield the metrics of baselines, of further answerers, and of the maps for comparison."""
-        asked = given.asked
-        found = [
-            (metric, asked.semantic_map, questions, answers)
-            for metric, answers in self.make_baselines(questions).items()
-        ]
-        for metric, other in self._options.made_baselines(given.material).items():
-            put = self.put(questions, metric.removeprefix(ASKED))
-            answers = evaluation.answer_all(asked.semantic_map, put, other)
-            found.append((metric, asked.semantic_map, put, answers))
-        put = self.put(questions, RULE)
-        part = share(given.context.progress, 0.7, 0.9)
-        for metric, known, answers in evaluation.reference_answers(
-            asked.references, put, asked.rules, part
+        others = {
+            metric: (other, self.put(questions, metric.removeprefix(ASKED)))
+            for metric, other in self._options.made_baselines(given.material).items()
+        }
+        for metric, known, put, answers, verdicts in evaluation.compare_answers(
+            given.asked,
+            self.put(questions, RULE),
+            self.make_baselines(questions),
+            others,
+            share(given.context.progress, 0.7, 0.9),
         ):
-            found.append((metric, known, put, answers))
-        for metric, known, put, answers in found:
-            verdicts = evaluation.judge_all(put, answers, asked.equality)
-            compared = replace(asked, semantic_map=known)
+            asked = replace(given.asked, semantic_map=known)
             yield from self.score_compared(
                 metric,
-                replace(given, asked=compared, questions=put, answers=answers, verdicts=verdicts),
+                replace(given, asked=asked, questions=put, answers=answers, verdicts=verdicts),
             )
 
     def score_compared(self, metric: str, given: AskedQuestions) -> Records:

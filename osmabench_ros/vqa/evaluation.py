@@ -92,17 +92,32 @@ def reference_maps(truth: GroundTruth) -> dict[str, SemanticMap]:
     return {'baseline_random_labels': baselines.with_random_labels(best, labels), **found}
 
 
-def reference_answers(
-    references: Mapping[str, SemanticMap],
+Compared = tuple[str, SemanticMap, Sequence[Question], Sequence[Answer], list[Verdict]]
+"""The metric of answers, the map that they are from, their questions, they, and verdicts."""
+
+
+def compare_answers(
+    asked: QuestionedMap,
     questions: Sequence[Question],
-    rules: Answerer,
-    progress: Progress,
-) -> Iterator[tuple[str, SemanticMap, list[Answer]]]:
-    """Yield the name of the metric of each map for comparison, the map, and its answers."""
-    size = 1 / max(1, len(references))
-    for number, (metric, known) in enumerate(references.items()):
-        part = share(progress, number * size, (number + 1) * size, 'maps for comparison: ')
-        yield metric, known, answer_all(known, questions, rules, part)
+    given: Mapping[str, Sequence[Answer]],
+    others: Mapping[str, tuple[Answerer, Sequence[Question]]] = MappingProxyType({}),
+    progress: Progress = silent,
+) -> Iterator[Compared]:
+    """Yield all answers that the answers of a map are compared with, judged.
+
+    These are answers that are `given` without a map, answers by rule from the maps for
+    comparison, and answers of `others`, who are asked the questions next to them about the map.
+    """
+    for metric, answers in given.items():
+        verdicts = judge_all(questions, answers, asked.equality)
+        yield metric, asked.semantic_map, questions, answers, verdicts
+    asking = {metric: (x, asked.rules, questions) for metric, x in asked.references.items()}
+    asking |= {metric: (asked.semantic_map, *other) for metric, other in others.items()}
+    for number, (metric, (known, answerer, put)) in enumerate(asking.items()):
+        size = 1 / len(asking)
+        part = share(progress, number * size, (number + 1) * size, f'{metric}: ')
+        answers = answer_all(known, put, answerer, part)
+        yield metric, known, put, answers, judge_all(put, answers, asked.equality)
 
 
 def answer_and_judge(
@@ -151,20 +166,15 @@ def scored(
     """
     left_out = find_unserved_categories(asked.semantic_map, questions)
     rows = partial(records, suite, mode, questions=questions, excluded=excluded)
-    others = baseline_answers(questions)
-    references = reference_answers(asked.references, questions, asked.rules, progress)
-    others += [(metric, given) for metric, _, given in references]
-    for metric, other in beside.items():
-        report = share(progress, 0.0, 1.0, f'{metric}: ')
-        others.append((metric, answer_all(asked.semantic_map, questions, other, report)))
+    others = {metric: (other, questions) for metric, other in beside.items()}
+    given = baseline_answers(questions)
     found = rows('accuracy', verdicts=verdicts, not_applicable=left_out)
     scored_questions = [item for item in questions if item.category not in excluded]
     # A map without any object is asked nothing.
     if any(item.category not in left_out for item in scored_questions):
         found += _partial_credit(suite, mode, scored_questions, verdicts)
         found += _by_evidence(suite, mode, scored_questions, verdicts)
-    for metric, given in others:
-        judged = judge_all(questions, given, asked.equality)
+    for metric, *_, judged in compare_answers(asked, questions, given, others, progress):
         found += rows(metric, verdicts=judged, answered_too=False)
     return [*found, *_rescale_above_floor(found)]
 
@@ -239,8 +249,8 @@ def records_of_summary(
     ]
 
 
-def baseline_answers(questions: Sequence[Question]) -> list[tuple[str, list[Answer]]]:
-    """Return the name of each baseline's metric with its answers."""
+def baseline_answers(questions: Sequence[Question]) -> dict[str, list[Answer]]:
+    """Return the answers of each baseline by the name of its metric."""
     found: dict[str, list[Answer]] = {}
     if any(item.options for item in questions):
         found['baseline_first_option'] = baselines.constant(questions, 'A')
@@ -251,7 +261,7 @@ def baseline_answers(questions: Sequence[Question]) -> list[tuple[str, list[Answ
     learned = baselines.answer_from_text(questions)
     if any(item.value is not None for item in learned):
         found[f'{FLOOR}learned_text'] = learned
-    return list(found.items())
+    return found
 
 
 def inquiries(semantic_map: SemanticMap, questions: Sequence[Question]) -> list[Inquiry]:

@@ -300,10 +300,10 @@ def choice(number, right):
 
 def test_baselines_of_choices_name_options():
     asked = [choice(0, 'lamp'), choice(1, 'lamp'), choice(2, 'sofa'), choice(3, 'table')]
-    named = dict(baseline_answers(asked))
+    named = baseline_answers(asked)
     assert [a.value for a in named['baseline_first_option']] == ['A'] * 4
     assert [a.value for a in most_frequent(asked)] == ['B'] * 4
     for question, answer in zip(asked, question_only(asked), strict=True):
         assert answer.value in question.options
     plain = Question('p', 's', 'r', 'c', 'Which?', AnswerType.TEXT, 'sofa')
-    assert 'baseline_first_option' not in dict(baseline_answers([plain]))
+    assert 'baseline_first_option' not in baseline_answers([plain])
