@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from osmabench_ros.base.extensions import SUITES, load_extension
 from osmabench_ros.base.progress import Progress, silent
@@ -178,13 +178,6 @@ class MatchingOptions(Strict):
     """Options of a suite that matches points of map and truth within `max_distance_m` metres."""
 
     max_distance_m: float = Field(0.1, gt=0)
-
-    @model_validator(mode='before')
-    @classmethod
-    def _take_earlier_name(cls, data: Any) -> Any:
-        if isinstance(data, Mapping) and 'gate_m' in data and 'max_distance_m' not in data:
-            return {'max_distance_m' if key == 'gate_m' else key: data[key] for key in data}
-        return data
 
 
 Labeller = Callable[[SemanticMap, Sequence[str]], NDArray[np.int64]]

@@ -8,7 +8,7 @@ from osmabench_ros.metrics.confusion import read_confusions
 from osmabench_ros.metrics.segmentation import score_scenes
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
-from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite, SegmentationOptions
+from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
 from osmabench_ros.suites.suite import make_suite
 
 
@@ -182,7 +182,6 @@ def test_options_are_checked():
 
 def test_suites_are_found_by_name():
     assert make_suite('osma_segmentation', {'max_distance_m': 0.2}).name == 'osma_segmentation'
-    assert SegmentationOptions.model_validate({'gate_m': 0.2}).max_distance_m == 0.2
     with pytest.raises(ConfigError, match='Did you mean "map_geometry"'):
         make_suite('map_geometri')
 
