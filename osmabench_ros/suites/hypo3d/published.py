@@ -14,8 +14,6 @@ from osmabench_ros.suites.hypo3d.described_change import ChangeType
 from osmabench_ros.vqa.judging.reading import NUMBER_WORDS
 from osmabench_ros.vqa.published import Published, PublishedRow, read_document
 
-QUESTION_TYPES = ('Scale', 'Direction', 'Semantic')
-
 _LATERAL = ('left', 'right')
 _SIDES = ('front', 'back', *_LATERAL)
 
@@ -164,27 +162,12 @@ class _Asked(PublishedRow):
     question: str
     answer: str
     predicted_answer: str
-    question_id: str = ''
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        """Its types, of QUESTION_TYPES, one or more."""
-        return tuple(self.question_type.split())
 
 
 class _Changed(PublishedRow):
     context_change: str
     change_type: str
     questions_answers: tuple[_Asked, ...]
-
-    @property
-    def known_type(self) -> str:
-        """The `ChangeType` value, or the type as the file has it."""
-        known = (item.value for item in ChangeType)
-        return next((name for name in known if name in self.change_type.lower()), self.change_type)
-
-
-_Scenes = dict[str, tuple[_Changed, ...]]
 
 
 Row = tuple[str, _Changed, _Asked]
@@ -197,7 +180,9 @@ def read_hypo3d(paths: Sequence[Path]) -> list[Row]:
     return [
         (scene, change, item)
         for path in paths
-        for scene, changes in read_document(_Scenes, path, remedy=remedy).items()
+        for scene, changes in read_document(
+            dict[str, tuple[_Changed, ...]], path, remedy=remedy
+        ).items()
         for change in changes
         for item in change.questions_answers
     ]
@@ -226,10 +211,12 @@ def compare_answers(
     if embedder is not None:
         first, second = (embedder.embed(texts) for texts in zip(*said, strict=True))
         alike = (first * second).sum(axis=1).tolist()
+    types = [kind.value for kind in ChangeType]
     for (_, change, item), pair, close in zip(rows, said, alike, strict=True):
+        given = change.change_type
         yield {
-            'change_type': ('', change.known_type),
-            'question_type': ('', *item.types),
+            'change_type': ('', next((kind for kind in types if kind in given.lower()), given)),
+            'question_type': ('', *item.question_type.split()),
             'em': exact_match(*pair),
             'pm': match(*pair),
             'similarity': close,
@@ -240,12 +227,7 @@ PUBLISHED = Published(
     read_hypo3d,
     compare_answers,
     groups=('change_type', 'question_type'),
-    key=lambda row: (
-        row[0],
-        row[1].context_change,
-        row[2].question,
-        tuple(row[2].question_type.split()),
-    ),
-    orders={'question_type': ('', *QUESTION_TYPES, ...)},
+    key=lambda row: (row[0], row[1].context_change, row[2].question, row[2].question_type),
+    orders={'question_type': ('', 'Scale', 'Direction', 'Semantic', ...)},
 )
 """Exact and partial match over all answers, by change, by question, and by both."""

@@ -195,35 +195,6 @@ def test_a_scene_that_was_mapped_again_is_asked_without_being_told(generated, tm
     assert values[0] == 1.0 > values[1]
 
 
-@pytest.mark.full
-@pytest.mark.gl
-def test_a_run_with_the_suite_prepares_questions_and_changes_that_load(tmp_path):
-    config = small_config(
-        suites=[{'name': 'hypo3d'}],
-        camera={'width': 320, 'height': 240},
-        trajectory={'goals': 4, 'frame_rate_hz': 1, 'max_frames': 40},
-    )
-    preparation = Preparation(lambda _item: furnished_room())
-    plan = preparation.plans(MatrixConfig.model_validate(config), tmp_path)[0]
-    folder = preparation.prepare(plan, silent)
-    questions = read_records(folder / 'questions.jsonl', Question)
-    told = of([q for q in questions if q.suite == 'hypo3d'], Hypo3DRun.TOLD)
-    assert told
-    assert {q.suite for q in questions} == {'hypo3d', 'exact_questions'}
-    files = sorted(folder.glob('hypo3d_change_*.yaml'))
-    assert len(files) == 3
-    scenes = {
-        apply_changes(
-            furnished_room(), SceneConfig.model_validate({'changes': str(file)}).changes
-        ).name
-        for file in files
-    }
-    assert {q.provenance['changed_scene'] for q in told} <= scenes
-    other = {**config, 'suites': [{'name': 'map_geometry'}]}
-    plan = preparation.plans(MatrixConfig.model_validate(other), tmp_path / 'other')[0]
-    assert not list(preparation.prepare(plan, silent).glob('hypo3d*'))
-
-
 SUITES = [{'name': 'hypo3d', 'options': {'remap': True, 'live_maps_every': 10}}]
 CONFIG = small_config(
     suites=SUITES,
@@ -245,6 +216,22 @@ def mapped(tmp_path_factory):
     preparation.prepare(plan, silent)
     preparation.write_true_trajectory(plan)
     return plan, preparation
+
+
+@pytest.mark.full
+@pytest.mark.gl
+def test_a_run_with_the_suite_prepares_questions_and_changes_that_load(mapped, tmp_path):
+    plan, preparation = mapped
+    folder = plan.shared_directory
+    questions = read_records(folder / 'questions.jsonl', Question)
+    assert {q.suite for q in questions} == {'hypo3d', 'exact_questions'}
+    files = sorted(folder.glob('hypo3d_change_*.yaml'))
+    assert len(files) == 3
+    scenes = {load(SceneConfig.model_validate({'changes': str(file)})).name for file in files}
+    assert set() < {q.provenance['changed_scene'] for q in told(plan)} <= scenes
+    other = MatrixConfig.model_validate({**CONFIG, 'suites': [{'name': 'map_geometry'}]})
+    (plan,) = preparation.plans(other, tmp_path)
+    assert not list(preparation.prepare(plan, silent).glob('hypo3d*'))
 
 
 def told(plan):
@@ -334,7 +321,9 @@ def test_figures_of_what_was_mapped_beside_stand_in_the_report_of_the_run(mapped
     write_answers(plan, [*others, *asked], right=False)
     name = asked[0].provenance['changed_scene']
     remapped = [
-        replace(q, provenance={**q.provenance, 'run': Hypo3DRun.REMAPPED.value})
+        replace(
+            q, id=f'{q.id}-again', provenance={**q.provenance, 'run': Hypo3DRun.REMAPPED.value}
+        )
         for q in asked
         if q.provenance['changed_scene'] == name
     ]
