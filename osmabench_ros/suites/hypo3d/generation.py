@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from itertools import chain, cycle, islice, pairwise, product, zip_longest
+from itertools import cycle, islice, pairwise, product, zip_longest
 
 import numpy as np
 
@@ -44,12 +44,9 @@ _REACH_M = {
     RelationType.NEXT_TO.value: LIMITS.next_to_m,
     RelationType.NEAR.value: LIMITS.near_m,
 }
-
-
-_IN_FRAME = (ChangeType.MOVEMENT, ChangeType.ADDITION)
+_ASKED = generation.QuestionSet(SUITE, 'hypo3d/2', (), (), tolerances={QueryKind.DISTANCE: 0.3})
 _Drawn = tuple[DescribedChange, changes.Change]
 _Answers = Mapping[Query, view.Draft]
-
 
 _HELD = frozenset({RelationType.ON.value, RelationType.IN.value, RelationType.ATTACHED_TO.value})
 """Relations of an object to another that takes it along."""
@@ -99,9 +96,18 @@ class ChangeChooser:
             GraphReader(graph, scene.label_set.by_name, ids=self._seen) for graph in graphs
         ]
         self.facing = frame.choose_anchors(truth.graph, self.before.names)
-        self._frame = frame.frame_of(self._readers[0], self.facing)
-        self._holders = {e.source: e.target for e in truth.graph.edges if e.type in _HELD}
         self._used = set(frame.read_anchors(self.facing).values())
+        world = frame.frame_of(self._readers[0], self.facing)
+        self._ways = [
+            (side, number, world.axis(side) * number)
+            for side, number in product(frame.Side, _DISTANCES_M)
+            if world is not None
+        ]
+        held = [edge for edge in truth.graph.edges if edge.type in _HELD]
+        laden = {edge.target for edge in held}
+        self._movable = [node for node in self.before.named_boxed if node.id not in laden]
+        floor = {node.id for node in truth.graph.of_kind(NodeKind.BACKGROUND)}
+        self._on_floor = {edge.source for edge in held if edge.target in floor}
 
     def _view_graphs(self, graphs: Sequence[SceneGraph], seen: Iterable[int]) -> view.SceneView:
         """Return the view of a graph where others, and other margins, must not differ."""
@@ -123,76 +129,61 @@ class ChangeChooser:
     def _choose(self, kind: ChangeType) -> Hypothesis | None:
         """Return the first change of a kind that the scene admits, None if none does."""
         new_id = 1 + max(self._truth.graph.by_id, default=0)
-        draw = self._draw_in_frame if kind in _IN_FRAME else self._draw_in_place
-        drawn = (pair for node in self._list_free() for pair in draw(kind, node))
+        drawn = (pair for node in self._list_free() for pair in self._draw(kind, node))
         for described, change in islice(drawn, _MOST_TRIALS):
             found = (apply_to_graph(x, described, new_id=new_id) for x in self._readers)
             by_rule = [graph for graph in found if graph is not None]
             if len(by_rule) < len(self._readers):
-                continue
-            touched = find_touched_nodes(self._truth.graph, by_rule[0])
-            if not touched <= {*self._seen, new_id}:
                 continue
             try:
                 scene = changes.apply_changes(self._scene, (change,))
             except SceneError:
                 continue
             self._used |= {described.thing, described.other}
+            touched = find_touched_nodes(self._truth.graph, by_rule[0])
             after = [build_ground_truth_graph(scene), *by_rule[1:]]
             seen = self._view_graphs(after, {*self._seen, new_id})
             return Hypothesis(change, described, scene, seen, touched)
         return None
 
     def _list_free(self) -> list[SceneNode]:
-        """Return named objects that no change has touched, and that hold nothing."""
-        laden = self._holders.values()
-        free = (node for node in self.before.named_boxed if node.id not in laden)
-        names = self.before.names
-        return view.shuffled(
-            self._rng, [node for node in free if names[node.id] not in self._used]
-        )
+        """Return the movable objects that no change has to do with, in a new order."""
+        free = [node for node in self._movable if self.before.name(node) not in self._used]
+        return view.shuffled(self._rng, free)
 
-    def _draw_in_place(self, kind: ChangeType, node: SceneNode) -> Iterator[_Drawn]:
-        """Yield removals, paintings and replacements of an object."""
-        describe = partial(DescribedChange, kind, self.before.name(node))
-        name, label = node.source_id, view.label_of(node)
+    def _draw(self, kind: ChangeType, node: SceneNode) -> Iterator[_Drawn]:
+        """Yield changes of an object in words and as they are made; some cannot be made."""
+        key = node.source_id
+        name = self.before.name(node)
+        label = view.label_of(node)
+        describe = partial(DescribedChange, kind, name, facing=self.facing)
+        ways = view.shuffled(self._rng, self._ways)
         if kind is ChangeType.REMOVAL:
-            yield describe(), changes.Remove(kind='remove', object=name)
+            yield describe(), changes.Remove(kind='remove', object=key)
+        elif kind is ChangeType.MOVEMENT:
+            for side, number, way in ways[:2]:
+                move = changes.Move(kind='move', object=key, offset_m=make_triple(way))
+                yield describe(side=side, number=number), move
         elif kind is ChangeType.REPLACEMENT:
             for new in self._list_free()[:4]:
                 if label != view.label_of(new) == self.before.name(new):
-                    replaced = changes.Replace(kind='replace', object=name, like=new.source_id)
+                    replaced = changes.Replace(kind='replace', object=key, like=new.source_id)
                     yield describe(view.label_of(new)), replaced
-        # The name of an object must not say the colour that it no longer has.
-        elif view.color_of(node) and self.before.name(node) == label:
-            others = [x for x in sorted(BASIC_COLORS) if not confusable(view.color_of(node), x)]
-            for color in view.shuffled(self._rng, others)[:1]:
-                painted = changes.Recolor(kind='recolor', object=name, color=color)
-                yield describe(color=color), painted
-
-    def _draw_in_frame(self, kind: ChangeType, node: SceneNode) -> Iterator[_Drawn]:
-        """Yield movements of an object, and additions of another one like it."""
-        if self._frame is None:
-            return
-        name = self.before.name(node)
-        describe = partial(DescribedChange, kind, name, facing=self.facing)
-        ways = view.shuffled(self._rng, product(frame.Side, _DISTANCES_M))
-        if kind is ChangeType.MOVEMENT:
-            for side, number in ways[:2]:
-                way = make_triple(self._frame.axis(side) * number)
-                move = changes.Move(kind='move', object=node.source_id, offset_m=way)
-                yield describe(side=side, number=number), move
-            return
-        holder = self.before.graph.by_id.get(self._holders.get(node.id, 0))
-        is_on_floor = holder is not None and holder.kind is NodeKind.BACKGROUND
-        if is_on_floor and name == view.label_of(node):
+        elif name != label:
+            return  # the name may say a colour that the object loses, or its copy has too
+        elif kind is ChangeType.ATTRIBUTE:
+            color = view.color_of(node)
+            colors = [x for x in sorted(BASIC_COLORS) if color and not confusable(color, x)]
+            for new_color in view.shuffled(self._rng, colors)[:2]:
+                painted = changes.Recolor(kind='recolor', object=key, color=new_color)
+                yield describe(color=new_color), painted
+        elif node.id in self._on_floor:
             others = view.shuffled(self._rng, self.before.named_boxed)
-            for other, (side, number) in zip(others, ways[:8], strict=False):
-                x, y, _ = other.known_box.center + self._frame.axis(side) * number
+            for other, (side, number, way) in zip(others, ways[:8], strict=False):
+                x, y, _ = other.known_box.center + way
                 place = (x, y, node.known_box.minimum[2])
-                new = f'{node.source_id}_added'
-                add = changes.Add(kind='add', name=new, like=node.source_id, position_m=place)
-                yield describe(self.before.name(other), side=side, number=number), add
+                added = changes.Add(kind='add', name=f'{key}_added', like=key, position_m=place)
+                yield describe(self.before.name(other), side=side, number=number), added
 
 
 def hypothetical_questions(
@@ -216,7 +207,7 @@ def hypothetical_questions(
     chooser = ChangeChooser(scene, truth, seed)
     made = chooser.list_hypotheses(count)
     drawn = [_draw_queries(chooser, item, seed) for item in made]
-    queries = [query for asked in drawn for query in chain.from_iterable(asked.values())]
+    queries = [query for asked in drawn for found in asked.values() for query in found]
     views = [chooser.before, *(item.after for item in made)]
     before, *after = (_find_answers(item, queries) for item in views)
     questions: dict[str, Question] = {}
@@ -224,9 +215,8 @@ def hypothetical_questions(
         nodes = tuple(sorted(item.touched & truth.graph.by_id.keys()))
         for category, query in _choose_queries(drawn[number], before, after[number]):
             for run, draft, sentence in _list_runs(query, number, made, before, after):
-                question = generation.question_of(
-                    replace(draft, nodes=nodes), scene_key, seed, ASKED
-                )
+                about = replace(draft, nodes=nodes)
+                question = generation.question_of(about, scene_key, seed, _ASKED)
                 assert question is not None, query
                 provenance = {
                     **question.provenance,
@@ -238,17 +228,14 @@ def hypothetical_questions(
                     'number': str(number),
                 }
                 key = question_id(SUITE, scene_key, f'{sentence}\n{question.text}')
-                told = replace(question, id=key, category=category, context_change=sentence)
-                questions.setdefault(key, replace(told, provenance=provenance))
+                named = replace(question, id=key, category=category, provenance=provenance)
+                questions.setdefault(key, replace(named, context_change=sentence))
     return list(questions.values()), [item.change for item in made]
-
-
-ASKED = generation.QuestionSet(SUITE, 'hypo3d/2', (), (), tolerances={QueryKind.DISTANCE: 0.3})
 
 
 def _find_answers(scene_view: view.SceneView, queries: Sequence[Query]) -> _Answers:
     """Return the answers to those queries that have one, in whichever way a scene is seen."""
-    asked = replace(ASKED, sources=(lambda *_: map(view.drafted, queries),))
+    asked = replace(_ASKED, sources=(lambda *_: map(view.drafted, queries),))
     return {
         draft.query: draft for draft in generation.candidates(scene_view, 0, len(queries), asked)
     }
@@ -312,9 +299,11 @@ def _draw_queries(chooser: ChangeChooser, made: Hypothesis, seed: int) -> dict[s
         for name, key in ids.items()
         if name != made.described.thing
     }
-    near = sorted(distances_m, key=lambda name: (distances_m[name], name))[:_NEAREST]
+    near = sorted(distances_m, key=lambda name: distances_m[name])[:_NEAREST]
     pairs = [(*thing, other) for thing in things for other in view.shuffled(rng, near)]
-    painted = things if made.described.color else []
+    color = made.described.color
+    painted = things if color else []
+    old = view.color_of(changed[0])
     drawn = {
         'Scale': [
             [Query(QueryKind.COUNT, (x,)) for x in labels],
@@ -333,17 +322,11 @@ def _draw_queries(chooser: ChangeChooser, made: Hypothesis, seed: int) -> dict[s
             [
                 Query(QueryKind.RELATED, x, relation)
                 for x, relation in product(pairs, _REACH_M)
-                if all(
-                    _is_clear(known, relation, *(ids[name] for name in x))
-                    for known in (before, after)
-                )
+                if _is_clear((before, after), relation, *(ids[name] for name in x))
             ],
             [Query(QueryKind.COLOR_OF, x) for x in painted],
-            [
-                Query(QueryKind.HAS_COLOR, x, color)
-                for x in painted
-                for color in (made.described.color, 'white', 'black')
-            ],
+            [Query(QueryKind.HAS_COLOR, x, color) for x in painted],
+            [Query(QueryKind.HAS_COLOR, x, old) for x in painted],
         ],
     }
     return {
@@ -352,8 +335,11 @@ def _draw_queries(chooser: ChangeChooser, made: Hypothesis, seed: int) -> dict[s
     }
 
 
-def _is_clear(known: view.SceneView, relation: str, first: int, second: int) -> bool:
+def _is_clear(views: Iterable[view.SceneView], relation: str, first: int, second: int) -> bool:
     """Return whether objects are related, or too far apart for anybody to call them so."""
-    one, other = (known.graph.by_id[key].known_box for key in (first, second))
-    is_far = one.measure_gap(other) > _REACH_M[relation]
-    return is_far or known.index.related(relation, first, second)
+    for known in views:
+        one, other = (known.graph.by_id[key].known_box for key in (first, second))
+        is_far = one.measure_gap(other) > _REACH_M[relation]
+        if not is_far and not known.index.related(relation, first, second):
+            return False
+    return True
