@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,7 @@ _GUESSES = {Task.COUNT: 10, Task.DIFFERENCE: 5}
 
 _WORDS = tuple(NUMBER_WORDS)[:12]
 _ALL = 'all'
+_LETTER = ('a letter from A to D', '[A-D]')
 _KEYS = ('Answer1', 'Answer2')
 
 
@@ -92,39 +94,29 @@ def read_cospace(paths: Sequence[Path]) -> list[Saved]:
     """
     found: dict[tuple[Task, Order, int], Saved] = {}
     for where, line in (item for path in paths for item in read_lines(_Line, path)):
-        for item in _read_saved(line, where):
-            key = (item.task, item.order, item.index)
-            if key in found:
+        name, _, ending = line.task.rpartition('-')
+        if ending not in (Order.TURNED.value, Order.SHUFFLED.value):
+            name, ending = line.task, Order.CLOCKWISE.value
+        if name not in _FILES:
+            known = ', '.join(_FILES)
+            raise QuestionError(f'{where}: task is "{line.task}"; it must be one of {known}')
+        given = line.model_dump(by_alias=True)
+        for task, key in _FILES[name]:
+            answer = given[f'answer{key}']
+            what, form = ('a number', r'\d+') if task in NUMBERED else _LETTER
+            if answer is None or not re.fullmatch(form, answer):
+                raise QuestionError(f'{where}: "answer{key}" must be {what}, not {answer!r}')
+            if (task, Order(ending), line.index) in found:
                 raise QuestionError(
-                    f'{where}: question {item.index} of {item.task.value}, order '
-                    f'{item.order.value}, is there twice; score one prediction at a time'
+                    f'{where}: question {line.index} of {task.value}, order {ending}, is there '
+                    'twice; score one prediction at a time'
                 )
-            found[key] = item
+            # 'A. north B. south'
+            options = re.split(r'(?:^|\s+)[A-D]\.\s*', given[f'options{key}'].strip())[1:]
+            found[task, Order(ending), line.index] = Saved(
+                task, Order(ending), line.index, tuple(options), answer, line.pred
+            )
     return list(found.values())
-
-
-def _read_saved(line: _Line, where: str) -> Iterator[Saved]:
-    name, _, ending = line.task.rpartition('-')
-    if ending not in (Order.TURNED.value, Order.SHUFFLED.value):
-        name, ending = line.task, Order.CLOCKWISE.value
-    if name not in _FILES:
-        known = ', '.join(_FILES)
-        raise QuestionError(f'{where}: task is "{line.task}"; it must be one of {known}')
-    given = line.model_dump(by_alias=True)
-    for task, key in _FILES[name]:
-        answer = given[f'answer{key}']
-        form = r'\d+' if task in NUMBERED else r'[A-D]'
-        if answer is None or not re.fullmatch(form, answer):
-            what = 'a number' if task in NUMBERED else 'a letter from A to D'
-            raise QuestionError(f'{where}: "answer{key}" must be {what}, not {answer!r}')
-        options = read_options(given[f'options{key}'])
-        yield Saved(task, Order(ending), line.index, options, answer, line.pred)
-
-
-def read_options(listed: str) -> tuple[str, ...]:
-    """Return the options of 'A. north B. south', in order."""
-    parts = re.split(r'(?:^|\s+)[A-D]\.\s*', listed)
-    return tuple(part.strip() for part in parts[1:])
 
 
 def as_published(task: Task, said: str, answer: str) -> str:
@@ -196,14 +188,6 @@ def strictly(item: Saved) -> str | None:
     return None if chosen is None else 'ABCD'[chosen]
 
 
-def is_right(item: Saved, mode: Mode) -> bool:
-    """Return whether a prediction is right by the rules of a mode; none is wrong."""
-    if item.said is None:
-        return False
-    read = as_published(item.task, item.said, item.answer)
-    return (read if mode is Mode.COMPAT else strictly(item)) == item.answer
-
-
 def chance(task: Task, options: Sequence[str]) -> float:
     """Return how often a guess is right: one of the options, or of the usual numbers."""
     return 1 / (len(options) or _GUESSES.get(task, 4))
@@ -214,12 +198,15 @@ def compare_replies(saved: Sequence[Saved], mode: Mode) -> Iterator[dict[str, An
     orders = Counter(task for task, _ in {(item.task, item.order) for item in saved})
     for item in saved:
         order = item.order.value
+        read = strictly(item)
+        if mode is Mode.COMPAT and item.said is not None:
+            read = as_published(item.task, item.said, item.answer)
         yield {
             'task': item.task.value,
             'order': (order, _ALL) if orders[item.task] > 1 else order,
             'index': item.index,
             'answered': item.said is not None,
-            'right': is_right(item, mode),
+            'right': read == item.answer,
             'answer': item.answer,
             'chance': chance(item.task, item.options),
         }
@@ -370,12 +357,12 @@ def _score_orders(
     items: dict[str, list[tuple[bool, AnswerValue | None]]] = {}
     for item, answer, verdict in zip(questions, answers, verdicts, strict=True):
         items.setdefault(item.provenance['item'], []).append((verdict.correct, answer.value))
-    several = [found for found in items.values() if len(found) > 1]
-    right = [all(correct for correct, _ in found) for found in several]
+    several = [tuple(zip(*found, strict=True)) for found in items.values() if len(found) > 1]
     alike = [
-        len({str(value).strip().lower() for _, value in found}) == 1
-        for found in several
-        if all(value is not None for _, value in found)
+        len({str(value).strip().lower() for value in values}) == 1
+        for _, values in several
+        if None not in values
     ]
-    for metric, outcomes in (('accuracy_all_orders', right), ('consistency', alike)):
-        yield MetricRecord.of_share(SUITE, Mode.STRICT.value, metric, outcomes)
+    share_of = partial(MetricRecord.of_share, SUITE, Mode.STRICT.value)
+    yield share_of('accuracy_all_orders', [all(right) for right, _ in several])
+    yield share_of('consistency', alike)

@@ -42,8 +42,9 @@ def test_replies_are_read_as_published_and_without_what_is_right(task, said, ans
     item = suite.Saved(task, suite.Order.CLOCKWISE, 0, options, answer, said)
     assert suite.as_published(task, said, answer) == read
     assert suite.strictly(item) == strict
-    assert suite.is_right(item, Mode.COMPAT) is (read == answer)
-    assert suite.is_right(item, Mode.STRICT) is (strict == answer)
+    for mode, found in ((Mode.COMPAT, read), (Mode.STRICT, strict)):
+        (row,) = suite.compare_replies([item], mode)
+        assert row['right'] is (found == answer)
 
 
 def test_figures_by_task_and_order_with_baselines(tmp_path):
