@@ -22,7 +22,7 @@ from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.english import definite, without_adjectives, without_article
 from osmabench_ros.vqa.exact.generation import with_neighbour_margins
 from osmabench_ros.vqa.exact.view import SceneView, label_of, shuffled
-from osmabench_ros.vqa.graph_index import Embedder, GraphIndex, centre_distance_m
+from osmabench_ros.vqa.graph_index import Embedder, centre_distance_m
 from osmabench_ros.vqa.questions import Answer, AnswerType, Inquiry, Question, make_question
 
 SUITE, GENERATOR = 'grounding', 'grounding/1'
@@ -37,7 +37,9 @@ _BETWEEN_SHARE = (0.2, 0.8)
 _MARGIN_M = 0.25
 """By this much the next object must be nearer or farther than the one that is meant."""
 
-_SIZE_RATIO = 1.2
+_RATIO = math.log(1.2)
+"""By this much, as logarithms, it must be larger or smaller."""
+
 _ANCHORS = 6
 _UNKNOWN = math.inf
 
@@ -80,74 +82,56 @@ def off_between_m(box: AxisAlignedBox, first: AxisAlignedBox, second: AxisAligne
     return max(low - along, along - high, across - BETWEEN_M)
 
 
-def _measure_distance(box: AxisAlignedBox, anchor: AxisAlignedBox) -> float:
-    return float(np.linalg.norm(box.center - anchor.center))
-
-
-def _measure_height(box: AxisAlignedBox) -> float:
-    return float(box.size[2])
-
-
 @dataclass(frozen=True)
 class Clue:
     """A kind of clause: its words with places for the anchors, and its meaning.
 
     `measure` returns the quantity of a box, given the boxes of the anchors; without it the graph
     has the relation. The object that is meant has the `position` in ascending order among its
-    kind; without one, a quantity of at most 0.
+    kind; without one, a quantity of at most 0. It is so clearly by the `margin`.
     """
 
     kind: ClueKind
     text: str
     measure: Callable[..., float] | None = None
     position: int | None = None
-
-    def find_misses(self, values: Sequence[float]) -> list[float]:
-        """Return how far quantities are from the one that is meant, 0 where the clause holds."""
-        if self.position is None:
-            return [max(0.0, value) for value in values]
-        known = sorted(value for value in values if value < _UNKNOWN)
-        if not -len(known) <= self.position < len(known):
-            return [1.0] * len(values)
-        meant = known.index(known[self.position])
-        return [
-            float(abs(known.index(value) - meant)) if value < _UNKNOWN else float(len(values))
-            for value in values
-        ]
-
-    def is_clear(self, own: float, others: Sequence[float]) -> bool:
-        """Return whether a quantity is the one that is meant by a margin."""
-        if self.position is None:
-            return own < -_MARGIN_M / 2 and all(x > _MARGIN_M / 2 for x in others)
-        if self.kind is ClueKind.SIZE:
-            return all(max(own, x) >= _SIZE_RATIO * min(own, x) for x in others)
-        return all(abs(own - x) >= _MARGIN_M for x in others)
+    margin: float = _MARGIN_M / 2
 
 
+def _measure_distance(box: AxisAlignedBox, anchor: AxisAlignedBox) -> float:
+    return math.dist(box.center, anchor.center)
+
+
+def _measure_volume(box: AxisAlignedBox) -> float:
+    return math.log(max(box.volume, 1e-9))
+
+
+def _measure_height(box: AxisAlignedBox) -> float:
+    return math.log(max(box.size[2], 1e-9))
+
+
+# The kinds of clauses by their words.
 CLUES: Mapping[str, Clue] = {
-    'on': Clue(ClueKind.RELATION, 'on {0}'),
-    'next to': Clue(ClueKind.RELATION, 'next to {0}'),
-    'between': Clue(ClueKind.BETWEEN, 'between {0} and {1}', off_between_m),
-    **{
-        word: Clue(kind, f'{word} {{0}} of its kind', _measure_distance, position)
-        for word, kind, position in (
-            ('closest to', ClueKind.DISTANCE, 0),
-            ('farthest from', ClueKind.DISTANCE, -1),
-            ('second closest to', ClueKind.ORDER, 1),
-            ('third closest to', ClueKind.ORDER, 2),
-        )
-    },
-    **{
-        word: Clue(ClueKind.SIZE, f'the {word} of its kind', measure, position)
-        for word, measure, position in (
-            ('largest', lambda box: box.volume, -1),
-            ('smallest', lambda box: box.volume, 0),
-            ('tallest', _measure_height, -1),
-            ('lowest', _measure_height, 0),
-        )
-    },
+    'on': Clue(ClueKind.RELATION, 'on {}'),
+    'next to': Clue(ClueKind.RELATION, 'next to {}'),
+    'between': Clue(ClueKind.BETWEEN, 'between {} and {}', off_between_m),
+    'closest to': Clue(
+        ClueKind.DISTANCE, 'closest to {} of its kind', _measure_distance, 0, _MARGIN_M
+    ),
+    'farthest from': Clue(
+        ClueKind.DISTANCE, 'farthest from {} of its kind', _measure_distance, -1, _MARGIN_M
+    ),
+    'second closest to': Clue(
+        ClueKind.ORDER, 'second closest to {} of its kind', _measure_distance, 1, _MARGIN_M
+    ),
+    'third closest to': Clue(
+        ClueKind.ORDER, 'third closest to {} of its kind', _measure_distance, 2, _MARGIN_M
+    ),
+    'largest': Clue(ClueKind.SIZE, 'the largest of its kind', _measure_volume, -1, _RATIO),
+    'smallest': Clue(ClueKind.SIZE, 'the smallest of its kind', _measure_volume, 0, _RATIO),
+    'tallest': Clue(ClueKind.SIZE, 'the tallest of its kind', _measure_height, -1, _RATIO),
+    'lowest': Clue(ClueKind.SIZE, 'the lowest of its kind', _measure_height, 0, _RATIO),
 }
-"""The kinds of clauses by their words."""
 
 _CLAUSE = re.compile(
     ',? (?:'
@@ -167,30 +151,34 @@ class Clause:
     phrases: tuple[str, ...] = ()
 
     @property
-    def clue(self) -> Clue:
-        """The meaning."""
-        return CLUES[self.word]
-
-    @property
     def text(self) -> str:
         """The words."""
-        return self.clue.text.format(*map(definite, self.phrases))
+        return CLUES[self.word].text.format(*map(definite, self.phrases))
 
-    def measure(
-        self, index: GraphIndex, nodes: Sequence[SceneNode], anchors: Sequence[SceneNode | None]
-    ) -> list[float]:
-        """Return the quantity of each of some objects of a graph, `inf` if it is unknown."""
-        measure = self.clue.measure
-        if measure is None:
+    def rate(self, reader: GraphReader, nodes: Sequence[SceneNode]) -> list[float]:
+        """Return how far each object of a kind misses the statement, at most 0 where it holds.
+
+        It is `inf` where the map does not know it.
+        """
+        clue = CLUES[self.word]
+        anchors = [reader.named(phrase) for phrase in self.phrases]
+        if clue.measure is None:
             ids = [anchor.id for anchor in anchors if anchor is not None]
-            return [
-                -1.0 if any(index.related(self.word, node.id, key) for key in ids) else 1.0
-                for node in nodes
-            ]
+            related = [any(reader.index.related(self.word, n.id, x) for x in ids) for n in nodes]
+            return [-1.0 if found else 1.0 for found in related]
         boxes = [None if anchor is None else anchor.box for anchor in anchors]
-        return [
-            _UNKNOWN if None in (node.box, *boxes) else measure(node.box, *boxes) for node in nodes
+        values = [
+            _UNKNOWN if None in (node.box, *boxes) else clue.measure(node.box, *boxes)
+            for node in nodes
         ]
+        known = sorted(value for value in values if value < _UNKNOWN)
+        if clue.position is None:
+            return values
+        if not -len(known) <= clue.position < len(known):
+            return [_UNKNOWN] * len(nodes)
+        meant = known.pop(clue.position)
+        gap = min((abs(value - meant) for value in known), default=_UNKNOWN)
+        return [abs(value - meant) or -gap for value in values]
 
 
 @dataclass(frozen=True)
@@ -204,7 +192,7 @@ class Expression:
     def text(self) -> str:
         """The words, e.g. 'the red chair between the table and the window'."""
         said = [definite(self.phrase), *(clause.text for clause in self.clauses)]
-        if len(said) > 1 and self.clauses[0].clue.kind is not ClueKind.SIZE:
+        if len(said) > 1 and CLUES[self.clauses[0].word].kind is not ClueKind.SIZE:
             said[:2] = [' '.join(said[:2])]
         return ', '.join(said)
 
@@ -218,15 +206,12 @@ class Expression:
         nodes = reader.all_named(without_adjectives(self.phrase)) or named
         fits = {node.id for node in named} or {node.id for node in nodes}
         found = [[float(node.id not in fits) for node in nodes]]
-        for clause in self.clauses:
-            anchors = [reader.named(phrase) for phrase in clause.phrases]
-            values = clause.measure(reader.index, nodes, anchors)
-            found.append(clause.clue.find_misses(values))
+        found += [clause.rate(reader, nodes) for clause in self.clauses]
 
         def count_misses(number: int) -> tuple[int, float]:
             """Return how many clauses an object misses, and by how much."""
-            misses = [row[number] for row in found]
-            return sum(miss > 0 for miss in misses), sum(min(x, 1e6) for x in misses)
+            misses = [row[number] for row in found if row[number] > 0]
+            return len(misses), sum(min(miss, 1e6) for miss in misses)
 
         return [nodes[i] for i in sorted(range(len(nodes)), key=count_misses)]
 
@@ -270,30 +255,31 @@ def grounding_questions(
     graphs = [truth.evaluated_graph, truth.graph]
     if parts is not None:
         graphs += [parts, *with_neighbour_margins(truth.evaluated_graph)]
-    ids = {node.id for node in view.wide.things}
-    indices = [GraphIndex(graph, ids) for graph in graphs]
+    # A map may have objects that were hardly seen, or not.
+    readers = [
+        GraphReader(graph, view.vocabulary, ids=index.by_id)
+        for graph, index in product(graphs, (view.wide, view.index))
+    ]
     rng = np.random.default_rng([seed, 23])
-    pools: dict[ClueKind, list[tuple[_Target, Expression, list[Clause]]]] = {
+    pools: dict[ClueKind, list[tuple[SceneNode, Expression, list[Clause]]]] = {
         kind: [] for kind in ClueKind
     }
     for node in shuffled(rng, view.objects):
-        target = _Target(node, view, indices)
-        truths = shuffled(rng, target.list_truths())
-        for kind, short in shuffled(rng, target.distinguish(truths)):
-            rest = [clause for clause in truths if clause not in short.clauses]
-            pools[kind].append((target, short, rest))
+        for kind, short, rest in shuffled(rng, _distinguish(node, view, readers, rng)):
+            pools[kind].append((node, short, rest))
     turns = deque((kind, iter(pool)) for kind, pool in pools.items())
     questions: list[Question] = []
     meant: set[int] = set()
     while turns and len(meant) < targets:
         kind, pool = turns.popleft()
-        chosen = next((item for item in pool if item[0].node.id not in meant), None)
+        chosen = next((item for item in pool if item[0].id not in meant), None)
         if chosen is None:
             continue
         turns.append((kind, pool))
         target, short, rest = chosen
-        meant.add(target.node.id)
-        box = (target.node if parts is None else parts.by_id[target.node.id]).known_box
+        meant.add(target.id)
+        box = (target if parts is None else parts.by_id[target.id]).known_box
+        same_class = len(readers[0].all_named(label_of(target)))
         for length, expression in _lengthen(short, rest):
             questions.append(
                 make_question(
@@ -303,15 +289,15 @@ def grounding_questions(
                     AnswerType.BOX,
                     tuple(round(x, 3) for x in (*box.minimum.tolist(), *box.maximum.tolist())),
                     category=kind.value,
-                    nodes=(target.node.id,),
+                    nodes=(target.id,),
                     tolerance=TOLERANCE,
                     provenance={
                         'generator': GENERATOR,
                         'seed': str(seed),
                         'expression': expression,
-                        'target': str(target.node.id),
+                        'target': str(target.id),
                         'length': length.value,
-                        'same_class': str(len(target.kin)),
+                        'same_class': str(same_class),
                     },
                 )
             )
@@ -328,74 +314,58 @@ def _lengthen(short: Expression, rest: Sequence[Clause]) -> Iterator[tuple[Lengt
         yield length, expression.text
 
 
-class _Target:
-    """An object with the clauses that are true of it, and of no other of its kind.
+def _is_seeable(node: SceneNode, view: SceneView) -> bool:
+    """Return whether an object has a name without a material, which no camera sees."""
+    return node.id in view.names and not view.names_material(view.names[node.id])
 
-    `kin` are all objects of its kind that a map may have, it first; the anchors are objects of
-    other kinds by name, the nearest first.
+
+def _distinguish(
+    node: SceneNode, view: SceneView, readers: Sequence[GraphReader], rng: np.random.Generator
+) -> Iterator[tuple[ClueKind, Expression, list[Clause]]]:
+    """Yield short expressions that mean an object and no other, by kind, with more true clauses.
+
+    There are none unless all maps have a box of the object under its name.
     """
+    label = label_of(node)
+    kin = [reader.all_named(label) for reader in readers]
+    if not all(any(x.id == node.id and x.box is not None for x in nodes) for nodes in kin):
+        return
+    anchors = [n for n in view.named_boxed if label_of(n) != label and _is_seeable(n, view)]
+    anchors.sort(key=lambda other: centre_distance_m(other, node))
+    names = [view.name(anchor) for anchor in anchors[:_ANCHORS]]
+    clauses = [
+        Clause(word, phrases)
+        for word, clue in CLUES.items()
+        if clue.position is None or len(kin[0]) >= 2 + max(0, clue.position)
+        for phrases in combinations(names, clue.text.count('{'))
+    ]
+    truths = shuffled(rng, (clause for clause in clauses if _is_true(clause, node, readers)))
+    if view.has_rival(label):
+        return
+    if len(kin[0]) == 1:
+        yield ClueKind.CLASS, Expression(label), truths
+        return
+    if _is_seeable(node, view):
+        yield ClueKind.ATTRIBUTE, Expression(view.name(node)), truths
+    for clause in truths:
+        if _is_true(clause, node, readers, only=True):
+            rest = [other for other in truths if other != clause]
+            yield CLUES[clause.word].kind, Expression(label, (clause,)), rest
 
-    def __init__(self, node: SceneNode, view: SceneView, indices: Sequence[GraphIndex]) -> None:
-        self.node = node
-        self._view = view
-        self._indices = indices
-        label = label_of(node)
-        self._label = label
-        others = [n for n in view.wide.things if n.id != node.id and n.label]
-        self.kin = [node, *(other for other in others if label_of(other) == label)]
-        known = [index.graph.by_id.get(node.id) for index in indices]
-        self._is_known = all(item is not None and item.box is not None for item in known)
-        named = [n for n in view.named_boxed if label_of(n) != label and self._is_seeable(n)]
-        if self._is_known:
-            named.sort(key=lambda other: centre_distance_m(other, node))
-        self._anchors = {view.name(anchor): anchor for anchor in named[:_ANCHORS]}
 
-    def _is_seeable(self, node: SceneNode) -> bool:
-        """Return whether a node has a name without a material, which no camera sees."""
-        name = self._view.names.get(node.id)
-        return name is not None and not self._view.names_material(name)
-
-    def list_truths(self) -> list[Clause]:
-        """Return clauses that are clearly true of the object, with its kind and its attributes."""
-        clauses = [
-            Clause(word, phrases)
-            for word, clue in CLUES.items()
-            if clue.position is None or len(self.kin) >= 2 + max(0, clue.position)
-            for phrases in combinations(self._anchors, clue.text.count('{'))
-        ]
-        return [x for x in clauses if self._is_known and self._is_true(x, alone=False)]
-
-    def _is_true(self, clause: Clause, *, alone: bool) -> bool:
-        """Return whether a clause is clearly true of the object, maybe only of it, everywhere."""
-        clue = clause.clue
-        anchors = [self._anchors[name] for name in clause.phrases]
-        seen = [n for n in self.kin if n.id in self._view.index.by_id]
-        # A map may have objects that were hardly seen, or not.
-        for index, things in product(self._indices, (self.kin, seen)):
-            nodes, ends = (
-                [index.graph.by_id.get(n.id, n) for n in part] for part in (things, anchors)
-            )
-            values = clause.measure(index, nodes, ends)
-            off, *others_off = clue.find_misses(values)
-            if off > 0 or (alone and 0.0 in others_off):
-                return False
-            compared = values[1:] if alone or clue.position is not None else []
-            if not clue.is_clear(values[0], [x for x in compared if x < _UNKNOWN]):
-                return False
-        return True
-
-    def distinguish(self, truths: Sequence[Clause]) -> Iterator[tuple[ClueKind, Expression]]:
-        """Yield short expressions that mean the object and no other, by kind."""
-        if self._view.has_rival(self._label) or not self._is_known:
-            return
-        if len(self.kin) == 1:
-            yield ClueKind.CLASS, Expression(self._label)
-            return
-        if self._is_seeable(self.node):
-            yield ClueKind.ATTRIBUTE, Expression(self._view.name(self.node))
-        for clause in truths:
-            if self._is_true(clause, alone=True):
-                yield clause.clue.kind, Expression(self._label, (clause,))
+def _is_true(
+    clause: Clause, node: SceneNode, readers: Sequence[GraphReader], *, only: bool = False
+) -> bool:
+    """Return whether a clause is clearly true of an object, maybe only of it, in all maps."""
+    margin = CLUES[clause.word].margin
+    for reader in readers:
+        kin = reader.all_named(label_of(node))
+        missed = dict(zip((x.id for x in kin), clause.rate(reader, kin), strict=True))
+        if missed.pop(node.id) > -margin:
+            return False
+        if only and min(missed.values(), default=_UNKNOWN) < margin:
+            return False
+    return True
 
 
 Ranking = Callable[[str], Sequence[SceneNode] | None]
