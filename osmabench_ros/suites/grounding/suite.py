@@ -9,8 +9,9 @@ import re
 from ast import literal_eval
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from osmabench_ros.errors import ConfigError, QuestionError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.labels import normalised_name
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
+from osmabench_ros.semantics.scene_graph import NodeKind
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.grounding import expressions
 from osmabench_ros.suites.grounding.expressions import SUITE
@@ -61,39 +62,45 @@ def compute_published_iou(first: AxisAlignedBox, second: AxisAlignedBox) -> floa
     return shared / (first.volume + second.volume - shared + _EPSILON_M3)
 
 
-@dataclass(frozen=True)
-class Referring:
+_IOU = {Mode.STRICT: AxisAlignedBox.iou, Mode.COMPAT: compute_published_iou}
+
+
+class Referring(PublishedRow):
     """An expression of a file, and its target by the id that the scan gives it.
 
     `same_class` counts the objects of the class with the target, 0 where the file does not say;
     `predicted` is the id that a system chose, `by_class` whether the class is named, if known.
     """
 
-    scene: str
-    target: int
-    text: str
-    key: str
+    scene: str = Field(alias='scene_id')
+    target: int = Field(alias='object_id')
+    text: str = Field(alias='description')
+    annotation: str = Field(alias='ann_id')
     words: tuple[str, ...] = ()
     same_class: int = 0
     predicted: int | None = None
     by_class: bool = True
 
-
-class _ScanRefer(PublishedRow):
-    scene_id: str
-    object_id: int
-    object_name: str
-    ann_id: str
-    description: str
+    @property
+    def key(self) -> str:
+        """Text that identifies the expression."""
+        return f'{self.scene}|{self.target}|{self.annotation}'
 
 
-class _Nr3D(PublishedRow):
-    stimulus_id: str
-    utterance: str
-    assignmentid: str = ''
-    tokens: tuple[str, ...] = ()
-    mentions_target_class: bool = True
-    predicted_id: int | None = None
+class _Nr3D(Referring):
+    """A row of Nr3D, with the parts of its stimulus."""
+
+    stimulus: str = Field(alias='stimulus_id')
+    text: str = Field(alias='utterance')
+    annotation: str = Field('', alias='assignmentid')
+    words: tuple[str, ...] = Field((), alias='tokens')
+    predicted: int | None = Field(None, alias='predicted_id')
+    by_class: bool = Field(True, alias='mentions_target_class')
+
+    @property
+    def key(self) -> str:
+        """Text that identifies the expression."""
+        return f'{self.stimulus}|{self.annotation}|{self.text}'
 
 
 def read_expressions(path: Path) -> list[Referring]:
@@ -102,24 +109,26 @@ def read_expressions(path: Path) -> list[Referring]:
     Raises QuestionError, which names the file and the row or key at fault.
     """
     rows = _read_rows(path)
-    if isinstance(rows[0], dict) and 'stimulus_id' in rows[0]:
-        stimuli = validated(list[_Nr3D], rows, str(path), QuestionError)
-        return [
-            _read_stimulus(item, f'{path}, row {number}')
-            for number, item in enumerate(stimuli, start=1)
-        ]
-    return [
-        Referring(
-            item.scene_id,
-            item.object_id,
-            item.description,
-            f'{item.scene_id}|{item.object_id}|{item.ann_id}',
+    if not isinstance(rows[0], dict) or 'stimulus_id' not in rows[0]:
+        return validated(list[Referring], rows, str(path), QuestionError)
+    stimuli = validated(list[dict[str, Any]], rows, str(path), QuestionError)
+    for number, row in enumerate(stimuli, start=1):
+        row |= _split_stimulus(str(row.get('stimulus_id')), f'{path}, row {number}')
+    return list(validated(list[_Nr3D], stimuli, str(path), QuestionError))
+
+
+def _split_stimulus(stimulus: str, where: str) -> dict[str, str]:
+    """Read 'scan-class-count-target-distractor-distractor' of ReferIt3D."""
+    match = re.fullmatch(r'([^-]*)-[^-]*-(\d+)-(\d+)((?:-\d+)*)', stimulus)
+    if match is None or match[4].count('-') + 1 != int(match[2]):
+        raise QuestionError(
+            f'{where}: stimulus_id "{stimulus}" is not '
+            'scan-class-count-target and as many distractors as count says'
         )
-        for item in validated(list[_ScanRefer], rows, str(path), QuestionError)
-    ]
+    return {'scene_id': match[1], 'same_class': match[2], 'object_id': match[3]}
 
 
-def _read_rows(path: Path) -> Any:
+def _read_rows(path: Path) -> list[Any]:
     if path.suffix == '.csv':
         table = csv.DictReader(io.StringIO(read_text(path, QuestionError)))
         rows: list[dict[str, Any]] = [{k: v for k, v in row.items() if v} for row in table]
@@ -133,26 +142,6 @@ def _read_rows(path: Path) -> Any:
     if not isinstance(rows, list) or not rows:
         raise QuestionError(f'{path}: there is no expression')
     return rows
-
-
-def _read_stimulus(item: _Nr3D, where: str) -> Referring:
-    """Read 'scan-class-count-target-distractor-distractor' of ReferIt3D."""
-    match = re.fullmatch(r'([^-]*)-[^-]*-(\d+)-(\d+)((?:-\d+)*)', item.stimulus_id)
-    if match is None or match[4].count('-') + 1 != int(match[2]):
-        raise QuestionError(
-            f'{where}: stimulus_id "{item.stimulus_id}" is not '
-            'scan-class-count-target and as many distractors as count says'
-        )
-    return Referring(
-        match[1],
-        int(match[3]),
-        item.utterance,
-        f'{item.stimulus_id}|{item.assignmentid}|{item.utterance}',
-        item.tokens,
-        int(match[2]),
-        item.predicted_id,
-        item.mentions_target_class,
-    )
 
 
 def expressions_about(
@@ -241,24 +230,18 @@ def scanrefer(truth: Path) -> Published[_Boxed]:
         key[:2] for key in {(x.scene_id, x.object_name, x.object_id) for x in known.values()}
     )
 
-    def match_rows(said: Sequence[_Boxed], mode: Mode) -> Iterator[tuple[list[str], float]]:
-        """Yield the groups of each row that counts, and the IoU."""
-        if mode is Mode.COMPAT:
-            for item in said:
-                box = None if item.key not in known else known[item.key].box
-                yield item.groups, 0.0 if box is None else compute_published_iou(item.box, box)
-            return
-        given = {item.key: item for item in said}
-        for key, right in known.items():
-            found = given.get(key)
-            groups = [''] if found is None else found.groups
-            if right.object_name:
-                several = objects[right.scene_id, right.object_name] > 1
-                groups = ['', _UNIQUE[several]]
-            yield groups, 0.0 if found is None else found.box.iou(right.box)
-
     def compare(said: Sequence[_Boxed], mode: Mode) -> Iterator[dict[str, Any]]:
-        for groups, iou in match_rows(said, mode):
+        given = {item.key: item for item in said}
+        rows: list[tuple[_Boxed | None, _Boxed | None]] = (
+            [(item, known.get(item.key)) for item in said]
+            if mode is Mode.COMPAT
+            else [(given.get(key), right) for key, right in known.items()]
+        )
+        for found, right in rows:
+            groups = [''] if found is None else found.groups
+            if mode is Mode.STRICT and right is not None and right.object_name:
+                groups = ['', _UNIQUE[objects[right.scene_id, right.object_name] > 1]]
+            iou = 0.0 if found is None or right is None else _IOU[mode](found.box, right.box)
             for metric, threshold in THRESHOLDS.items():
                 yield {'group': groups, 'metric': metric, 'value': iou >= threshold}
 
@@ -332,11 +315,6 @@ class Grounded:
     said: AxisAlignedBox | None
     rank: int | None
 
-    @property
-    def iou(self) -> float:
-        """IoU with the target, 0 without an answer."""
-        return 0.0 if self.said is None else self.said.iou(self.target)
-
 
 def list_difficulties(same_class: int) -> tuple[str, ...]:
     """Return 'unique' (ScanRefer), or 'multiple' and 'easy' or 'hard' (ReferIt3D)."""
@@ -345,25 +323,25 @@ def list_difficulties(same_class: int) -> tuple[str, ...]:
     return 'multiple', 'easy' if same_class <= EASY_OBJECTS else 'hard'
 
 
-def _match(question: Question, answer: Answer, graph: SceneGraph) -> Grounded:
-    """Return an answer with the rank of the right node, which has the largest IoU of 0.25 or more.
+def _match_all(given: AskedQuestions) -> list[Grounded]:
+    """Return the answers with the ranks of the right nodes.
 
-    An expression of a file has no length.
+    The right node has the largest IoU of 0.25 or more. An expression of a file has no length.
     """
-    assert isinstance(question.answer, tuple)
-    target = AxisAlignedBox(*np.array(question.answer, np.float64).reshape(2, 3))
+    graph = given.asked.semantic_map.graph
     boxed = [node for node in graph.of_kind(NodeKind.OBJECT) if node.box is not None]
-    iou, right = max(((node.known_box.iou(target), -node.id) for node in boxed), default=(0.0, 0))
-    ranked = iou >= _SAME and -right in answer.nodes
-    count = int(question.provenance['same_class'])
-    groups = (*list_difficulties(count), question.provenance.get('length'), question.category)
-    return Grounded(
-        ('', *filter(None, groups)),
-        count,
-        target,
-        find_box(answer, graph),
-        1 + answer.nodes.index(-right) if ranked else None,
-    )
+    found = []
+    for question, answer in zip(given.questions, given.answers, strict=True):
+        target = AxisAlignedBox(*np.reshape(np.array(question.answer, np.float64), (2, 3)))
+        overlaps = ((node.known_box.iou(target), -node.id) for node in boxed)
+        iou, right = max(overlaps, default=(0.0, 0))
+        is_ranked = iou >= _SAME and -right in answer.nodes
+        count = int(question.provenance['same_class'])
+        groups = (*list_difficulties(count), question.provenance.get('length'), question.category)
+        rank = 1 + answer.nodes.index(-right) if is_ranked else None
+        said = find_box(answer, graph)
+        found.append(Grounded(('', *filter(None, groups)), count, target, said, rank))
+    return found
 
 
 def _score_group(group: str, items: Sequence[Grounded], *, served: bool) -> Iterator[MetricRecord]:
@@ -374,15 +352,16 @@ def _score_group(group: str, items: Sequence[Grounded], *, served: bool) -> Iter
     answers with a box, the mean rank over right nodes that were ranked; of the reciprocal rank
     the others count 0.
     """
-    share_of = partial(MetricRecord.of_share, SUITE)
     mean_of = partial(MetricRecord.of_mean, SUITE, Mode.STRICT.value)
     pairs = [(item.said, item.target) for item in items if item.said is not None]
-    for metric, threshold in THRESHOLDS.items():
-        strict = share_of(Mode.STRICT.value, metric, [x.iou >= threshold for x in items], group)
-        none = MetricRecord(SUITE, Mode.STRICT.value, metric, group, n=len(items))
-        yield strict if served else none
-        loose = [compute_published_iou(*pair) >= threshold for pair in pairs]
-        yield share_of(Mode.COMPAT.value, metric, loose, group)
+    for (metric, threshold), (mode, measure) in product(THRESHOLDS.items(), _IOU.items()):
+        hits = [measure(*pair) >= threshold for pair in pairs]
+        if mode is Mode.STRICT:
+            hits += [False] * (len(items) - len(pairs))
+        if served or mode is Mode.COMPAT:
+            yield MetricRecord.of_share(SUITE, mode.value, metric, hits, group)
+        else:
+            yield MetricRecord(SUITE, mode.value, metric, group, n=len(items))
     yield mean_of('baseline_random_of_class', [1 / item.same_class for item in items], group)
     distances = [math.dist(said.center, target.center) for said, target in pairs]
     yield mean_of('center_distance_m', distances, group, higher_is_better=False)
@@ -452,10 +431,9 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
 
     def score_compared(self, metric: str, given: AskedQuestions) -> Iterator[MetricRecord]:
         """Yield Acc@0.25 and Acc@0.5 of another map or answerer, over all expressions."""
-        found = _match_all(given)
-        for name, threshold in THRESHOLDS.items():
-            right = [item.iou >= threshold for item in found]
-            yield MetricRecord.of_share(SUITE, self.mode.value, f'{metric}_{name}', right)
+        for row in _score_group('', _match_all(given), served=True):
+            if row.mode == self.mode.value and row.metric in THRESHOLDS:
+                yield replace(row, metric=f'{metric}_{row.metric}')
 
     def list_questions(self, context: SuiteContext) -> Sequence[Question]:
         """Return the expressions of the file, those that were given, or new ones."""
@@ -499,8 +477,3 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
         return expressions.RankingAnswerer(
             FEATURES, partial(expressions.rank_by_features, encoder=encoder)
         )
-
-
-def _match_all(given: AskedQuestions) -> list[Grounded]:
-    graph = given.asked.semantic_map.graph
-    return [_match(*pair, graph) for pair in zip(given.questions, given.answers, strict=True)]
