@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,49 +64,12 @@ class Overlaps:
         )
 
 
-def count_overlaps_of_instances(
-    true_instances: NDArray[np.integer],
-    predicted_instances: NDArray[np.integer],
-    mask_ids: NDArray[np.integer] | None = None,
-) -> Overlaps:
-    """Count the overlaps of masks that do not overlap each other.
-
-    Parameters
-    ----------
-    true_instances, predicted_instances : ndarray of int, shape (N,)
-        Instance and node id of each true point, 0 for none.
-    mask_ids : ndarray of int, optional
-        Node ids of all masks, those that cover no true point included.
-    """
-    if true_instances.shape != predicted_instances.shape:
-        raise MetricError(
-            f'{true_instances.shape} true instance ids, {predicted_instances.shape} predicted ones'
-        )
-    true_ids, true_rows = np.unique(true_instances, return_inverse=True)
-    every_id = () if mask_ids is None else mask_ids
-    # Ids that are only at the end are listed, and counted nowhere.
-    ids, rows = np.unique(np.append(predicted_instances, every_id), return_inverse=True)
-    rows = rows[: len(predicted_instances)]
-    counts = np.bincount(rows * len(true_ids) + true_rows, minlength=len(ids) * len(true_ids))
-    counts = counts.reshape(len(ids), len(true_ids))
-    real, predicted = true_ids != NO_INSTANCE, ids != NO_INSTANCE
-    return Overlaps(
-        ids[predicted].astype(np.int64),
-        true_ids[real].astype(np.int64),
-        counts[predicted][:, real],
-        counts[predicted].sum(axis=1),
-        counts[:, real].sum(axis=0),
-    )
-
-
-def count_overlaps_of_masks(
+def count_overlaps(
     true_instances: NDArray[np.integer],
     map_rows: NDArray[np.integer],
-    node_ids: NDArray[np.integer],
-    offsets: NDArray[np.integer],
-    point_indices: NDArray[np.integer],
+    masks: Mapping[int, NDArray[np.integer]],
 ) -> Overlaps:
-    """Count the overlaps of masks that may overlap each other, given as sparse rows.
+    """Count the overlaps of true instances and masks, which may overlap each other.
 
     Parameters
     ----------
@@ -114,25 +77,25 @@ def count_overlaps_of_masks(
         Instance id of each true point, 0 for none.
     map_rows : ndarray of int, shape (N,)
         Map point that each true point matches, -1 for none.
-    node_ids, offsets, point_indices : ndarray of int, shapes (R,), (R + 1,), (K,)
-        Row r is node ``node_ids[r]`` and owns the map points
-        ``point_indices[offsets[r]:offsets[r + 1]]``.
+    masks : mapping of int to ndarray of int
+        Map points by the node id of their mask; a mask may have none.
     """
     from scipy.sparse import csr_matrix
 
     true_ids, true_rows = np.unique(true_instances, return_inverse=True)
-    points = int(max(point_indices.max(initial=-1), map_rows.max(initial=-1))) + 1
-    ones = np.ones(len(point_indices), np.int64)
-    masks = csr_matrix((ones, point_indices, offsets), shape=(len(node_ids), points))
-    masks.sum_duplicates()
-    masks.data[:] = 1
+    owned = np.concatenate([np.zeros(0, np.int64), *masks.values()])
+    offsets = np.cumsum([0, *(len(rows) for rows in masks.values())])
+    points = int(max(owned.max(initial=-1), map_rows.max(initial=-1))) + 1
+    members = csr_matrix((np.ones_like(owned), owned, offsets), shape=(len(masks), points))
+    members.sum_duplicates()
+    members.data[:] = 1
     hit = map_rows >= 0
     pairs = (np.ones(int(hit.sum()), np.int64), (map_rows[hit], true_rows[hit]))
-    counts = np.asarray((masks @ csr_matrix(pairs, shape=(points, len(true_ids)))).todense())
+    counts = np.asarray((members @ csr_matrix(pairs, shape=(points, len(true_ids)))).todense())
     real = true_ids != NO_INSTANCE
     sizes = np.bincount(true_rows, minlength=len(true_ids))
     return Overlaps(
-        node_ids.astype(np.int64),
+        np.array(list(masks), np.int64),
         true_ids[real].astype(np.int64),
         counts[:, real].astype(np.int64),
         counts.sum(axis=1).astype(np.int64),

@@ -1,21 +1,18 @@
 """Objects of the ground truth and nodes of a map, and how their surfaces overlap."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.maps.export import list_holdings
-from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.confusion import OUTSIDE
 from osmabench_ros.metrics.matching import (
     NodeMatches,
     Overlaps,
     compute_box_iou_of_nodes,
-    count_overlaps_of_instances,
-    count_overlaps_of_masks,
+    count_overlaps,
     find_box,
     mask_iou_of_nodes,
     match_nodes,
@@ -32,7 +29,7 @@ from osmabench_ros.semantics.labels import (
 )
 from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.suites.prediction import class_or_outside, predict_labels, rows_of_ids
+from osmabench_ros.suites.prediction import class_or_outside, predict_labels
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.knowledge import knowledge
 
@@ -49,25 +46,15 @@ def select_seen_objects(truth: GroundTruth) -> list[SceneNode]:
 def mask_overlaps(context: SuiteContext, max_distance_m: float) -> Overlaps | None:
     """Return how the masks of a map cover the visible surface, None if it has no masks.
 
-    A surface point belongs to the masks of the nearest map point within the gate. Masks that
-    overlap each other are taken from the map's membership, if it has one.
+    A surface point belongs to the masks of the nearest map point within the gate.
     """
-    dense, predicted = context.semantic_map.dense, context.matches.predicted
-    if dense is None or predicted is None or not list_holdings(context.semantic_map).instances:
+    masks = _list_masks(context)
+    if masks is None:
         return None
     near, surface = context.matches.surface_to_map, context.ground_truth.surface
-    rows = np.append(predicted.rows, -1)[near.find_rows_within(max_distance_m)]
-    if dense.membership is not None:
-        member = dense.membership
-        return count_overlaps_of_masks(
-            surface.instances, rows, member.node_ids, member.offsets, member.point_indices
-        )
-    assert dense.instances is not None
-    return count_overlaps_of_instances(
-        surface.instances,
-        np.append(dense.instances, 0)[rows],
-        np.unique(dense.instances[predicted.rows]),
-    )
+    assert context.matches.predicted is not None
+    rows = np.append(context.matches.predicted.rows, -1)[near.find_rows_within(max_distance_m)]
+    return count_overlaps(surface.instances, rows, masks)
 
 
 def overlaps_mask_by_mask(context: SuiteContext, max_distance_m: float) -> Overlaps | None:
@@ -76,17 +63,18 @@ def overlaps_mask_by_mask(context: SuiteContext, max_distance_m: float) -> Overl
     A surface point may belong to several masks, also where the map's masks do not overlap. None
     if the map has no masks.
     """
-    dense, predicted = context.semantic_map.dense, context.matches.predicted
-    if dense is None or predicted is None or not list_holdings(context.semantic_map).instances:
+    masks, dense = _list_masks(context), context.semantic_map.dense
+    if masks is None or dense is None:
         return None
     surface = context.ground_truth.surface
     near = np.flatnonzero(context.matches.surface_to_map.within(max_distance_m))
     near = near[np.argsort(surface.points[near, 0], kind='stable')]
     points = surface.points[near]
     x, y, z = np.ascontiguousarray(points.T)
-    ids = []
-    covered = []
-    for node_id, rows in _list_masks(dense, predicted.rows):
+    covered = {}
+    for node_id, rows in masks.items():
+        if not len(rows):
+            continue
         own = dense.points[rows]
         # Most of the surface is far from a mask, which its box shows at once.
         low = own.min(axis=0) - max_distance_m
@@ -96,34 +84,27 @@ def overlaps_mask_by_mask(context: SuiteContext, max_distance_m: float) -> Overl
         inside = slab.start + np.flatnonzero(of_y & (z[slab] >= low[2]) & (z[slab] <= high[2]))
         index = NeighbourIndex(own, context.device, 'map')
         found = index.query(points[inside], max_distance_m=max_distance_m).within(max_distance_m)
-        ids.append(node_id)
-        covered.append(near[inside[found]])
-    return count_overlaps_of_masks(
-        surface.instances,
-        np.arange(len(surface)),
-        np.array(ids, np.int64),
-        np.cumsum([0, *(len(rows) for rows in covered)]),
-        np.concatenate([*covered, np.zeros(0, np.int64)]),
-    )
+        covered[node_id] = near[inside[found]]
+    return count_overlaps(surface.instances, np.arange(len(surface)), covered)
 
 
-def _list_masks(
-    dense: DenseMap, valid: NDArray[np.int64]
-) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield every mask that has valid points, with their rows in the map."""
+def _list_masks(context: SuiteContext) -> dict[int, NDArray[np.int64]] | None:
+    """Return the valid map points of every mask; None if the map has no masks.
+
+    Masks that overlap each other are taken from the map's membership, if it has one.
+    """
+    dense, predicted = context.semantic_map.dense, context.matches.predicted
+    if dense is None or predicted is None or not list_holdings(context.semantic_map).instances:
+        return None
+    is_valid = np.zeros(len(dense.points), bool)
+    is_valid[predicted.rows] = True
     if dense.membership is not None:
-        member = dense.membership
-        is_valid = np.zeros(len(dense.points), bool)
-        is_valid[valid] = True
-        for row, node_id in enumerate(member.node_ids):
-            rows = member.points_of(row)
-            if is_valid[rows].any():
-                yield int(node_id), rows[is_valid[rows]]
-        return
+        rows_of = map(dense.membership.points_of, range(len(dense.membership.node_ids)))
+        owned = zip(dense.membership.node_ids.tolist(), rows_of, strict=True)
+        return {node_id: rows[is_valid[rows]] for node_id, rows in owned}
     assert dense.instances is not None
-    for node_id, rows in group_rows_by_id(dense.instances[valid]).items():
-        if node_id != NO_INSTANCE:
-            yield node_id, valid[rows]
+    masks = group_rows_by_id(np.where(is_valid, dense.instances, NO_INSTANCE))
+    return {node_id: rows for node_id, rows in masks.items() if node_id != NO_INSTANCE}
 
 
 def find_excused_masks(
@@ -213,22 +194,19 @@ def _find_near_instances(context: SuiteContext, max_distance_m: float) -> NDArra
 def _measure_shares(
     context: SuiteContext, mask_ids: NDArray[np.int64], chosen: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Return the fraction of each mask's points that are chosen among the valid ones."""
-    dense, predicted = context.semantic_map.dense, context.matches.predicted
+    """Return the fraction of each mask's valid points that are chosen among all of these."""
+    masks, dense, predicted = (
+        _list_masks(context),
+        context.semantic_map.dense,
+        context.matches.predicted,
+    )
+    assert masks is not None
     assert dense is not None
     assert predicted is not None
-    if dense.membership is not None:
-        everywhere = np.zeros(len(dense.points), bool)
-        everywhere[predicted.rows] = chosen
-        row = {int(item): i for i, item in enumerate(dense.membership.node_ids)}
-        own = (everywhere[dense.membership.points_of(row[int(item)])] for item in mask_ids)
-        return np.array([part.mean() if len(part) else 0.0 for part in own])
-    assert dense.instances is not None
-    instances = dense.instances[predicted.rows]
-    rows = rows_of_ids(mask_ids, instances)
-    known = rows >= 0
-    hits = np.bincount(rows[known], chosen[known], len(mask_ids))
-    return np.asarray(hits / np.maximum(np.bincount(rows[known], minlength=len(mask_ids)), 1))
+    is_chosen = np.zeros(len(dense.points), bool)
+    is_chosen[predicted.rows] = chosen
+    own = (is_chosen[masks[int(node_id)]] for node_id in mask_ids)
+    return np.array([part.mean() if len(part) else 0.0 for part in own])
 
 
 @dataclass(frozen=True, eq=False)

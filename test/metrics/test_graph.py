@@ -89,7 +89,8 @@ def test_box_iou_agrees_with_the_boxes_and_is_zero_without_one():
 
 
 def test_mask_iou_follows_node_ids():
-    overlaps = matching.count_overlaps_of_instances(np.array([1, 1, 2, 2]), np.array([5, 5, 5, 9]))
+    masks = {5: np.arange(3), 9: np.array([3])}
+    overlaps = matching.count_overlaps(np.array([1, 1, 2, 2]), np.arange(4), masks)
     found = matching.mask_iou_of_nodes([9, 4, 5], [2, 1, 77], overlaps)
     np.testing.assert_allclose(found, [[1 / 2, 0, 0], [0, 0, 0], [1 / 4, 2 / 3, 0]])
 

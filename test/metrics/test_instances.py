@@ -17,11 +17,14 @@ from osmabench_ros.metrics.instances import (
     panoptic_quality,
     scannet_precision,
 )
-from osmabench_ros.metrics.matching import (
-    Overlaps,
-    count_overlaps_of_instances,
-    count_overlaps_of_masks,
-)
+from osmabench_ros.metrics.matching import Overlaps, count_overlaps
+
+
+def overlaps_of(true, predicted, more=()):
+    """Return the overlaps of masks that do not overlap each other."""
+    masks = {key: np.flatnonzero(predicted == key) for key in np.union1d(predicted, more) if key}
+    return count_overlaps(true, np.arange(len(true)), masks)
+
 
 ids = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=60)
 
@@ -30,7 +33,7 @@ ids = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_
 @given(ids)
 def test_overlaps_are_set_intersections(pairs):
     true, predicted = np.array(pairs).T
-    found = count_overlaps_of_instances(true, predicted)
+    found = overlaps_of(true, predicted)
     assert 0 not in found.predicted_ids
     for p, mask in enumerate(found.predicted_ids):
         for g, instance in enumerate(found.true_ids):
@@ -40,31 +43,10 @@ def test_overlaps_are_set_intersections(pairs):
             assert found.iou[p, g] == pytest.approx(len(one & other) / len(one | other))
 
 
-@settings(max_examples=40)
-@given(ids)
-def test_sparse_masks_that_do_not_overlap_count_like_instances(pairs):
-    true, predicted = np.array(pairs).T
-    plain = count_overlaps_of_instances(true, predicted)
-    order = np.argsort(predicted, kind='stable')
-    order = order[predicted[order] > 0]
-    sizes = [(predicted == mask).sum() for mask in plain.predicted_ids]
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    rows = np.arange(len(true))
-    sparse = count_overlaps_of_masks(true, rows, plain.predicted_ids, offsets, order)
-    np.testing.assert_array_equal(plain.shared, sparse.shared)
-    np.testing.assert_array_equal(plain.predicted_sizes, sparse.predicted_sizes)
-    np.testing.assert_array_equal(plain.true_sizes, sparse.true_sizes)
-
-
 def test_overlapping_masks_both_own_their_shared_points():
     true = np.array([1, 1, 2, 0])
-    found = count_overlaps_of_masks(
-        true,
-        np.array([0, 1, 2, -1]),
-        np.array([7, 8]),
-        np.array([0, 2, 5]),
-        np.array([0, 1, 1, 2, 2]),
-    )
+    masks = {7: np.array([0, 1]), 8: np.array([1, 2, 2])}
+    found = count_overlaps(true, np.array([0, 1, 2, -1]), masks)
     assert found.shared.tolist() == [[2, 0], [1, 1]]
     assert found.predicted_sizes.tolist() == [2, 2]
 
@@ -99,7 +81,7 @@ def test_panoptic_quality_agrees_with_torchmetrics(seed):
         torch.from_numpy(np.stack([np.zeros_like(x), x], axis=-1)) for x in (predicted, true)
     ]
     expected = reference_quality(*images, things={0}, stuffs={1})
-    found = panoptic_quality(count_overlaps_of_instances(true.ravel(), predicted.ravel()).iou)
+    found = panoptic_quality(overlaps_of(true.ravel(), predicted.ravel()).iou)
     assert found.quality == pytest.approx(float(expected), abs=1e-6)
     if found.true_positives:
         assert found.quality == pytest.approx(found.segmentation * found.recognition)
@@ -108,7 +90,7 @@ def test_panoptic_quality_agrees_with_torchmetrics(seed):
 def staircase(pieces):
     true = np.repeat([1, 2], [150, 50])
     predicted = np.concatenate([np.repeat(np.arange(pieces) + 10, 150 // pieces), np.full(50, 2)])
-    return count_overlaps_of_instances(true, predicted)
+    return overlaps_of(true, predicted)
 
 
 def test_an_overlap_of_half_is_a_hit_but_no_panoptic_match():
@@ -118,7 +100,7 @@ def test_an_overlap_of_half_is_a_hit_but_no_panoptic_match():
 
 
 def test_masks_that_cover_nothing_are_listed_if_they_are_named():
-    found = count_overlaps_of_instances(np.array([1, 0]), np.array([5, 5]), np.array([0, 5, 9]))
+    found = overlaps_of(np.array([1, 0]), np.array([5, 5]), [9])
     assert found.predicted_ids.tolist() == [5, 9]
     assert found.predicted_sizes.tolist() == [2, 0]
     assert found.iou.tolist() == [[0.5], [0.0]]
@@ -130,9 +112,9 @@ def test_a_staircase_of_fifteen_pieces_is_counted_as_that():
     assert mean_excess(count_pieces_of_instances(split)) == 7.0
     assert mean_excess(count_instances_of_pieces(split)) == 0.0
     assert mean_excess(count_pieces_of_instances(staircase(1))) == 0.0
-    halved = count_overlaps_of_instances(np.repeat([1, 2], 10), np.repeat([5, 5], 10))
+    halved = overlaps_of(np.repeat([1, 2], 10), np.repeat([5, 5], 10))
     assert count_pieces_of_instances(halved).tolist() == [1, 1]
-    single = count_overlaps_of_instances(np.array([1, 2]), np.array([5, 6]))
+    single = overlaps_of(np.array([1, 2]), np.array([5, 6]))
     assert (
         count_pieces_of_instances(single).tolist()
         == count_instances_of_pieces(single).tolist()
@@ -141,7 +123,7 @@ def test_a_staircase_of_fifteen_pieces_is_counted_as_that():
 
 
 def test_one_mask_over_two_things_is_under_segmentation():
-    merged = count_overlaps_of_instances(np.repeat([1, 2, 3], 10), np.repeat([5, 5, 6], 10))
+    merged = overlaps_of(np.repeat([1, 2, 3], 10), np.repeat([5, 5, 6], 10))
     assert count_instances_of_pieces(merged).tolist() == [2, 1]
     assert mean_excess(count_instances_of_pieces(merged)) == 0.5
 
@@ -155,7 +137,7 @@ def test_an_instance_is_hit_once_and_the_sure_mask_chooses_first():
 
 
 def test_precision_per_class_needs_the_right_class():
-    overlaps = count_overlaps_of_instances(np.repeat([1, 2], 10), np.repeat([1, 2], 10))
+    overlaps = overlaps_of(np.repeat([1, 2], 10), np.repeat([1, 2], 10))
     true = np.array([7, 8])
     scores = np.ones(2)
     right = class_average_precision(overlaps, np.array([7, 8]), scores, true, 0.5)
@@ -166,7 +148,7 @@ def test_precision_per_class_needs_the_right_class():
 
 
 def test_a_class_that_the_scene_does_not_have_lowers_the_mean():
-    overlaps = count_overlaps_of_instances(np.repeat([1, 2], 10), np.repeat([1, 2], 10))
+    overlaps = overlaps_of(np.repeat([1, 2], 10), np.repeat([1, 2], 10))
     true, predicted = np.array([7, 7]), np.array([7, 9])
     of_coco, of_scannet = (
         class_average_precision(overlaps, predicted, np.ones(2), true, 0.5, protocol)
@@ -222,8 +204,6 @@ def test_nothing_to_find_is_no_figure():
 
 
 def test_malformed_input_is_refused():
-    with pytest.raises(MetricError, match='true instance ids'):
-        count_overlaps_of_instances(np.zeros(2, int), np.zeros(3, int))
     with pytest.raises(MetricError, match='hits'):
         average_precision(np.zeros(2, bool), np.zeros(3), 1)
     zeros = np.zeros(2, np.int64)
