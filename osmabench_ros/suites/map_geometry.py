@@ -42,39 +42,27 @@ AFTER = 'aligned_'
 """Before the name of a figure: after the alignment of the poses."""
 
 
-@dataclass(frozen=True, eq=False)
-class Distances:
-    """Metres from map points to the truth, and from points of the visible surface to the map."""
-
-    there: NDArray[np.float32]
-    back: NDArray[np.float32]
+Metres = NDArray[np.floating]
 
 
-def distances_of_surfaces(context: SuiteContext) -> Distances:
-    """Return distances between surfaces; of points where the truth knows no normals.
+def measure_distances(context: SuiteContext, *, of_points: bool) -> tuple[Metres, Metres]:
+    """Return distances from map points to the truth, and from the visible surface to the map.
 
-    A point of the truth represents a disc that closes the gaps between its samples, one of the map
-    for a disc of `POINT_RADIUS_M` that is along the true surface, so that a map need not be
-    dense to be complete.
+    They are between surfaces: a point of the truth represents a disc that closes the gaps between
+    its samples, one of the map a disc of `POINT_RADIUS_M` that is along the true surface, so that
+    a map need not be dense to be complete. They are between the points themselves, which grow with
+    their spacing, if they are to be `of_points`, or where the truth knows no normals.
     """
     matches, surface = context.matches, context.ground_truth.surface
     assert matches.predicted is not None
-    there, near = matches.map_to_truth.distances_m, matches.surface_to_map
-    if surface.normals is None or not len(matches.predicted.points):
-        return Distances(there, near.distances_m)
-    centers = matches.predicted.points[near.indices]
-    back = find_surfel_distances(surface.points, centers, surface.normals, POINT_RADIUS_M)
-    return Distances(there, back)
-
-
-def distances_of_points(context: SuiteContext) -> Distances:
-    """Return distances between the points themselves, which grow with their spacing."""
-    matches = context.matches
-    assert matches.predicted is not None
-    there, near = matches.map_to_truth.distances_m, matches.map_to_truth.indices
-    if len(matches.truth_points):
-        there = np.linalg.norm(matches.predicted.points - matches.truth_points[near], axis=1)
-    return Distances(there, matches.surface_to_map.distances_m)
+    points, normals = matches.predicted.points, surface.normals
+    there, back = matches.map_to_truth.distances_m, matches.surface_to_map.distances_m
+    if of_points and len(matches.truth_points):
+        there = np.linalg.norm(points - matches.truth_points[matches.map_to_truth.indices], axis=1)
+    if not of_points and normals is not None and len(points):
+        centers = points[matches.surface_to_map.indices]
+        back = find_surfel_distances(surface.points, centers, normals, POINT_RADIUS_M)
+    return there, back
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,12 +72,6 @@ class ScoredPart:
     name: str
     surface: NDArray[np.intp]
     predicted: NDArray[np.intp] | None
-
-    def holds(self, rows: NDArray[np.intp], count: int) -> NDArray[np.bool_]:
-        """Return which rows of the true surface, that has so many points, belong to it."""
-        mask = np.zeros(count, bool)
-        mask[self.surface] = True
-        return mask[rows]
 
 
 def classes_of(context: SuiteContext) -> Iterator[ScoredPart]:
@@ -184,30 +166,31 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
         whole = ScoredPart('', np.arange(len(surface)), np.arange(len(cloud.points)))
         parts = [*classes_of(context), *rooms_of(context)]
         _remark_on_crowding(context)
-        of_points = self._options.distances == 'points'
-        distances = (distances_of_points if of_points else distances_of_surfaces)(context)
+        both = measure_distances(context, of_points=self._options.distances == 'points')
         return [
-            *self._score_part(context, whole, distances, OVERALL),
-            *self._normals(context, parts, distances),
+            *self._score_part(context, whole, *both, OVERALL),
+            *self._normals(context, parts, both[1]),
             *chain.from_iterable(
-                self._score_part(context, part, distances, OF_PARTS) for part in parts
+                self._score_part(context, part, *both, OF_PARTS) for part in parts
             ),
         ]
 
     def _normals(
-        self, context: SuiteContext, parts: Sequence[ScoredPart], distances: Distances
+        self, context: SuiteContext, parts: Sequence[ScoredPart], from_truth: Metres
     ) -> Iterator[MetricRecord]:
         surface, matches = context.ground_truth.surface, context.matches
         if surface.normals is None or not self._options.normal_samples:
             return
         assert matches.predicted is not None
-        covered = np.flatnonzero(distances.back <= self._options.max_distance_m)
+        covered = np.flatnonzero(from_truth <= self._options.max_distance_m)
         rows = _sample_rows(covered, self._options.normal_samples, context.seed)
         found = estimate_normals(matches.predicted.points, matches.surface_to_map.indices[rows])
         true = surface.normals[rows].astype(np.float64)
         yield self._record('normal_consistency', *normal_consistency(true, found))
         for part in parts:
-            own = part.holds(rows, len(surface.points))
+            is_own = np.zeros(len(surface.points), bool)
+            is_own[part.surface] = True
+            own = is_own[rows]
             value, n = normal_consistency(true[own], found[own])
             yield self._record('normal_consistency', value, n, part.name)
 
@@ -215,13 +198,14 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
         self,
         context: SuiteContext,
         part: ScoredPart,
-        distances: Distances,
+        from_map: Metres,
+        from_truth: Metres,
         metrics: Sequence[str],
     ) -> Iterator[MetricRecord]:
         """Yield metrics of a part; those that need map points of it may not be applicable."""
         cloud, surface = context.matches.predicted, context.ground_truth.surface
         assert cloud is not None
-        gate, back = self._options.max_distance_m, distances.back[part.surface]
+        gate, back = self._options.max_distance_m, from_truth[part.surface]
         missed = surface.points[part.surface][~(back <= gate)]
         values: dict[str, tuple[float | None, int]] = {
             'coverage': (share_within(back, gate), len(back)),
@@ -229,7 +213,7 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
             'missed_volume_m3': (measure_volume(missed, gate), len(missed)),
         }
         if part.predicted is not None:
-            there = distances.there[part.predicted]
+            there = from_map[part.predicted]
             made_up = cloud.points[part.predicted][~(there <= gate)]
             scores = score_geometry(there, back, THRESHOLDS_M)
             both = len(there) + len(back)

@@ -72,12 +72,9 @@ def rows_of_ids(
     ids: Sequence[int] | NDArray[np.integer], wanted: NDArray[np.integer]
 ) -> NDArray[np.int64]:
     """Return the row of each wanted id among different ids, -1 where there is none."""
-    known = np.asarray(ids, np.int64)
-    if not len(known):
-        return np.full(wanted.shape, -1)
-    order = np.argsort(known)
-    rows = order[np.searchsorted(known, wanted, sorter=order).clip(max=len(known) - 1)]
-    return np.where(known[rows] == wanted, rows, -1)
+    import pandas as pd
+
+    return np.asarray(pd.Index(np.asarray(ids, np.int64)).get_indexer(wanted), np.int64)
 
 
 def rank_labels(
