@@ -1,9 +1,11 @@
-"""The kinds of questions: one row each, with wordings and the value as a function of a graph."""
+"""The kinds of questions: one row each, with wordings, value, tolerance, and when it is clear."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, cycle
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,6 @@ import numpy as np
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneNode
-from osmabench_ros.vqa import graph_index
 from osmabench_ros.vqa.answering.execution import (
     GraphAnswer,
     GraphReader,
@@ -20,6 +21,7 @@ from osmabench_ros.vqa.answering.execution import (
     attribute,
 )
 from osmabench_ros.vqa.english import basic_color, confusable, material_noun
+from osmabench_ros.vqa.graph_index import GraphIndex, centre_distance_m
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import AnswerType, AnswerValue, Category, SpatialCategory
 
@@ -35,6 +37,14 @@ ROOMS_RATIO = 1.25
 MIRRORED_M = 0.15
 """Places of objects that are symmetric differ by less than this from mirror images."""
 
+MARGIN_M = 0.2
+"""A length is only asked about if it differs from the threshold by at least this much."""
+
+_DOUBT_M = (-MARGIN_M, MARGIN_M)
+_FIT_M, _RISE_M = 0.1, 0.4
+_CLOSER_RATIO = 1.5
+_RATIO = {'taller': 1.4, 'wider': 1.4, 'bulkier': 2.0}
+
 COORDINATE_TOLERANCE_M, WALK_TOLERANCE_M = 0.1, 0.5
 """The published ones of Space3D-Bench."""
 
@@ -44,60 +54,86 @@ NEXT_TO, ATTACHED = RelationType.NEXT_TO.value, RelationType.ATTACHED_TO.value
 Find = Callable[[GraphReader, 'Query'], GraphAnswer]
 """Returns the answer of a graph to a query; raises SilentError if the graph does not say."""
 
-Value = Callable[..., AnswerValue]
-"""Returns a value from the reader, the objects of the phrases, and the word or the number."""
+Nodes = Sequence[SceneNode]
+Value = Callable[..., Any]
+"""Returns a value from the reader, what each phrase means, and the word or number, if any."""
+
+Clear = Callable[..., bool]
+"""Returns whether an answer is clear enough to be asked for, from the same arguments."""
+
+Read = Callable[[GraphReader, str], Any]
+"""Returns the node or nodes that a phrase means."""
+
+SOURCES, TARGETS = GraphIndex.sources, GraphIndex.targets
+ONE, BOXED, ALL, SEVERAL = (
+    GraphReader.one, GraphReader.boxed, GraphReader.existing, GraphReader.several,
+)  # fmt: skip
 
 
-def _find_box(value: Value) -> Find:
-    return lambda g, query: _answer_value(g, query, [g.boxed(p) for p in query.phrases], value)
+def _find(value: Value, *reads: Read) -> Find:
+    """Return how to find a value of what phrases mean, each read in its way, else with a box."""
 
-
-def _find_named(value: Value) -> Find:
-    return lambda g, query: _answer_value(g, query, [g.one(p) for p in query.phrases], value)
-
-
-def _find_several(value: Value) -> Find:
-    return lambda g, query: _answer_value(g, query, g.several(query.phrases[0]), value)
-
-
-def _wrap(value: Value) -> Value:
-    """Return a value that needs no reader as one that is given it."""
-    return lambda _, *arguments: value(*arguments)
-
-
-def _answer_value(
-    g: GraphReader, query: Query, nodes: Sequence[SceneNode], value: Value
-) -> GraphAnswer:
-    said = (query.word,) if query.word else ()
-    numbers = () if query.number is None else (query.number,)
-    return answer_from(value(g, *nodes, *said, *numbers), *nodes)
-
-
-def _choose(is_first: Value) -> Find:
     def find(g: GraphReader, query: Query) -> GraphAnswer:
-        found = _find_box(is_first)(g, query)
-        return replace(found, value=query.phrases[0 if found.value == 'yes' else 1])
+        ways = zip(query.phrases, cycle(reads or (BOXED,)), strict=False)
+        meant = [read(g, phrase) for phrase, read in ways]
+        words = [word for word in (query.word, query.number) if word not in ('', None)]
+        groups = [[item] if isinstance(item, SceneNode) else item for item in meant]
+        return answer_from(value(g, *meant, *words), *chain.from_iterable(groups))
 
     return find
 
 
-def _test(test: Callable[..., bool]) -> Find:
+def _is_always_clear(*_: object) -> bool:
+    return True
+
+
+def _exclude(measure: Value, low: float, high: float) -> Clear:
+    return lambda *terms: not low < measure(*terms) < high
+
+
+Columns = tuple[AnswerType, Find, float, float, Clear]
+"""Columns of a kind: type, how to find the answer, both tolerances, when it is clear."""
+
+
+def _measure(measure: Value, least: float, absolute: float, relative: float) -> Columns:
+    """Ask for a quantity of at least so much."""
+    clear = _exclude(measure, -inf, least)
+    return AnswerType.NUMBER, _find(measure), absolute, relative, clear
+
+
+def _at_most(
+    measure: Value, limit: float, doubt: tuple[float, float] | None = None, *reads: Read
+) -> Columns:
+    """Ask whether a quantity is at most a limit, unless it is a third to twice of it."""
+    find = _find(lambda *terms: measure(*terms) <= limit, *reads)
+    clear = _exclude(measure, *(doubt or (limit / 3, 2 * limit)))
+    return AnswerType.YES_NO, find, 0.0, 0.0, clear
+
+
+def _exceed(measure: Value, sign: int) -> Value:
+    return lambda g, first, second, *rest: (
+        sign * measure(g, first, *rest) > sign * measure(g, second, *rest)
+    )
+
+
+def _choose(measure: Value, sign: int, clear: Clear = _is_always_clear) -> Columns:
+    """Ask for the one of two objects of which a quantity, times a sign, is larger."""
+    find_first = _find(_exceed(measure, sign))
+
+    def find(g: GraphReader, query: Query) -> GraphAnswer:
+        found = find_first(g, query)
+        return replace(found, value=query.phrases[0 if found.value == 'yes' else 1])
+
+    return AnswerType.TEXT, find, 0.0, 0.0, clear
+
+
+def _test(test: Callable[..., bool]) -> tuple[AnswerType, Find]:
     def find(g: GraphReader, query: Query) -> GraphAnswer:
         found = [g.existing(phrase) for phrase in query.phrases]
         first = (node for nodes in found for node in nodes[:1])
         return answer_from(test(*map(bool, found)), *first)
 
-    return find
-
-
-def _count(g: GraphReader, query: Query) -> GraphAnswer:
-    nodes = g.existing(query.phrases[0])
-    return answer_from(len(nodes), *nodes)
-
-
-def _compare_counts(g: GraphReader, query: Query) -> GraphAnswer:
-    first, second = (g.existing(phrase) for phrase in query.phrases)
-    return answer_from(len(first) > len(second), *first, *second)
+    return AnswerType.YES_NO, find
 
 
 def _find_attribute(key: str) -> Find:
@@ -127,28 +163,20 @@ def _answer_relation(g: GraphReader, query: Query) -> GraphAnswer:
     return answer_from(False, sources[0], targets[0])
 
 
-def _find_source(relation: str) -> Find:
-    return lambda g, query: _find_neighbour(g, query, relation or query.word, g.index.sources)
+def _find_related(
+    relation: str, related: Callable[[GraphIndex, str, int], tuple[int, ...]]
+) -> tuple[AnswerType, Find]:
+    def find(g: GraphReader, query: Query) -> GraphAnswer:
+        g.need_relations()
+        for node in g.candidates(query.phrases[0]):
+            others = [g.index.by_id[i] for i in related(g.index, relation or query.word, node.id)]
+            named = [other for other in others if other.label]
+            objects = [other for other in named if other.kind is NodeKind.OBJECT]
+            for other in (objects or named)[:1]:
+                return answer_from(knowledge().spelt(normalised_name(other.label)), node, other)
+        raise SilentError(f'the map names nothing {relation or query.word} for {query.phrases[0]}')
 
-
-def _find_target(relation: str) -> Find:
-    return lambda g, query: _find_neighbour(g, query, relation, g.index.targets)
-
-
-def _find_neighbour(
-    g: GraphReader,
-    query: Query,
-    relation: str,
-    related: Callable[[str, int], tuple[int, ...]],
-) -> GraphAnswer:
-    g.need_relations()
-    for node in g.candidates(query.phrases[0]):
-        others = [g.index.by_id[i] for i in related(relation, node.id)]
-        named = [other for other in others if other.label]
-        objects = [other for other in named if other.kind is NodeKind.OBJECT]
-        for other in (objects or named)[:1]:
-            return answer_from(knowledge().spelt(normalised_name(other.label)), node, other)
-    raise SilentError(f'the map names nothing {relation} for {query.phrases[0]}')
+    return AnswerType.TEXT, find
 
 
 def _find_usable(relation: str) -> Find:
@@ -189,89 +217,168 @@ def _count_with(g: GraphReader, query: Query) -> GraphAnswer:
     return answer_from(len(inside), *inside, node)
 
 
-def _round(g: GraphReader, query: Query) -> GraphAnswer:
+def _count_around(g: GraphReader, query: Query) -> GraphAnswer:
     g.need_relations()
     node = g.one(query.phrases[1])
-    beside = set(g.index.sources(NEXT_TO, node.id))
-    found = [item for item in g.existing(query.phrases[0]) if item.id in beside]
+    neighbours = set(g.index.sources(NEXT_TO, node.id))
+    found = [item for item in g.existing(query.phrases[0]) if item.id in neighbours]
     return answer_from(len(found), *found, node)
 
 
-def _answer_symmetry(g: GraphReader, query: Query) -> GraphAnswer:
-    nodes = g.several(query.phrases[0])
-    about = g.boxed(query.phrases[1])
-    if len(nodes) > 2:
-        raise SilentError(f'the map has more than two of "{query.phrases[0]}"')
-    return answer_from(graph_index.mirror_error_m(nodes, about) <= MIRRORED_M, *nodes, about)
+def _count_lack(_: GraphReader, first: Nodes, second: Nodes) -> int:
+    return len(second) - len(first)
 
 
-def _is_larger(first: SceneNode, second: SceneNode, word: str) -> bool:
-    return (graph_index.extent(first, word) or 0.0) > (graph_index.extent(second, word) or 0.0)
-
-
-def _is_closer(first: SceneNode, second: SceneNode, origin: SceneNode) -> bool:
-    return graph_index.centre_distance_m(first, origin) < graph_index.centre_distance_m(
-        second, origin
-    )
-
-
-def _is_reached(g: GraphReader, node: SceneNode, number: float) -> bool:
-    return float(node.known_box.maximum[2]) - g.index.floor_height_m(node) <= number
-
-
-def _is_clear(g: GraphReader, node: SceneNode, number: float) -> bool:
-    return g.index.space_above_m(node) >= number
-
-
-def _get_height_m(node: SceneNode) -> float:
+def _get_height_m(_: GraphReader, node: SceneNode) -> float:
     return float(node.known_box.size[2])
 
 
-def _round_center(node: SceneNode) -> AnswerValue:
+def _get_distance_m(_: GraphReader, first: SceneNode, second: SceneNode) -> float:
+    return centre_distance_m(first, second)
+
+
+def _get_extent(_: GraphReader, node: SceneNode, comparative: str) -> float:
+    """Return the quantity of a comparative of `knowledge.COMPARATIVES`."""
+    box = node.known_box
+    return {
+        'taller': float(box.size[2]),
+        'bulkier': box.volume,
+        'wider': float(box.size[:2].max()),
+        'higher up': float(box.center[2]),
+    }[comparative]
+
+
+def _is_clearly_more(g: GraphReader, first: SceneNode, second: SceneNode, word: str) -> bool:
+    if word == 'higher up':
+        # Feet and top of one are above feet and top of the other, too.
+        boxes = (first.known_box, second.known_box)
+        low, high = sorted(boxes, key=lambda box: float(box.center[2]))
+        ends_m = (high.minimum[2] - low.minimum[2], high.maximum[2] - low.maximum[2])
+        return bool(high.center[2] - low.center[2] >= _RISE_M and min(ends_m) >= _RISE_M / 2)
+    less, more = sorted(_get_extent(g, node, word) for node in (first, second))
+    return less > 0 and more / less >= _RATIO[word] and (word == 'bulkier' or more - less >= 0.1)
+
+
+def compare_clearly(first: float, second: float, ratio: float, least: float) -> int:
+    """Return -1 if the first is smaller by so much, 1 if the second is, 0 if neither is."""
+    near, far = sorted((first, second))
+    if far < max(near * ratio, near + least):
+        return 0
+    return -1 if first < second else 1
+
+
+def _is_clearly_closer(_: GraphReader, first: SceneNode, second: SceneNode, to: SceneNode) -> bool:
+    """Return whether the object with the nearer centre has the nearer surface too."""
+    one_m, other_m = (centre_distance_m(node, to) for node in (first, second))
+    one_gap_m, other_gap_m = (n.known_box.measure_gap(to.known_box) for n in (first, second))
+    by_centre = compare_clearly(one_m, other_m, _CLOSER_RATIO, 0.5)
+    return by_centre != 0 and by_centre == compare_clearly(
+        one_gap_m, other_gap_m, _CLOSER_RATIO, 0.3
+    )
+
+
+def _exceed_reach_m(g: GraphReader, node: SceneNode, reach_m: float) -> float:
+    return float(node.known_box.maximum[2]) - g.index.floor_height_m(node) - reach_m
+
+
+def measure_gap_m(first: SceneNode, second: SceneNode) -> float:
+    """Return the horizontal distance between two boxes in metres, 0 if they overlap from above."""
+    one, other = first.known_box, second.known_box
+    gaps = np.maximum(one.minimum, other.minimum) - np.minimum(one.maximum, other.maximum)
+    return float(np.linalg.norm(np.maximum(gaps[:2], 0.0)))
+
+
+def _exceed_gap_m(_: GraphReader, first: SceneNode, second: SceneNode, width_m: float) -> float:
+    return width_m - measure_gap_m(first, second)
+
+
+def _exceed_space_m(g: GraphReader, node: SceneNode, height_m: float) -> float:
+    return height_m - g.index.space_above_m(node)
+
+
+def _is_upstairs(g: GraphReader, node: SceneNode) -> bool:
+    return g.storey(node) > 0
+
+
+def _round_center(_: GraphReader, node: SceneNode) -> AnswerValue:
     return tuple(np.round(node.known_box.center, 3).tolist())
+
+
+def _divide_areas(g: GraphReader, *nodes: SceneNode) -> float:
+    low, high = sorted(g.room_area_m2(node) for node in nodes)
+    return high / low if low else inf
 
 
 def _is_one_room(g: GraphReader, first: SceneNode, second: SceneNode) -> bool:
     return g.room(first).id == g.room(second).id
 
 
-def _is_area_alike(g: GraphReader, *nodes: SceneNode) -> bool:
-    areas = [g.room_area_m2(node) for node in nodes]
-    return max(areas) <= ROOMS_RATIO * min(areas)
+def _measure_bends_m(g: GraphReader, first: SceneNode, second: SceneNode) -> tuple[float, float]:
+    """Return how far the way is left and right of the straight line between its ends."""
+    line_m = g.line_m(first, second)
+    offsets = line_m[:, :2] - line_m[0, :2]
+    chord = offsets[-1] / max(1e-9, float(np.linalg.norm(offsets[-1])))
+    left = chord[0] * offsets[:, 1] - chord[1] * offsets[:, 0]
+    return float(max(0.0, left.max())), float(max(0.0, -left.min()))
 
 
-def _is_nearer_walk(g: GraphReader, a: SceneNode, b: SceneNode, origin: SceneNode) -> bool:
-    return g.walk_m(origin, a) < g.walk_m(origin, b)
-
-
-def _walk_side(g: GraphReader, first: SceneNode, second: SceneNode) -> str:
-    left_m, right_m = graph_index.bends_m(g.line_m(first, second))
+def _name_side(g: GraphReader, first: SceneNode, second: SceneNode) -> str:
+    left_m, right_m = _measure_bends_m(g, first, second)
     return 'left' if left_m > right_m else 'right'
 
 
-def _is_fitting(upper: SceneNode, lower: SceneNode) -> bool:
-    return graph_index.slack_m(upper.known_box, lower.known_box) >= 0
+def _is_bent_clearly(g: GraphReader, first: SceneNode, second: SceneNode) -> bool:
+    less_m, more_m = sorted(_measure_bends_m(g, first, second))
+    return more_m >= 1.0 and less_m <= 0.3
 
 
-def _is_fitting_better(first: SceneNode, second: SceneNode, lower: SceneNode) -> bool:
-    one, other = (graph_index.slack_m(node.known_box, lower.known_box) for node in (first, second))
-    return one > other
+def _height_spread_m(_: GraphReader, nodes: Nodes) -> float:
+    """Return the difference in height between the tallest and the lowest of boxed objects."""
+    return float(np.ptp([node.known_box.size[2] for node in nodes]))
 
 
-def _is_passed(first: SceneNode, second: SceneNode, width_m: float) -> bool:
-    return graph_index.gap_m(first, second) >= width_m
+def _off_line_m(_: GraphReader, nodes: Nodes) -> float:
+    """Return how far the centre of an object is from the best line through all, from above."""
+    centers = np.array([node.known_box.center[:2] for node in nodes])
+    offsets = centers - centers.mean(axis=0)
+    axes = np.linalg.svd(offsets)[2]
+    return float(np.abs(offsets @ axes[1]).max())
 
 
-def _is_height_alike(*nodes: SceneNode) -> bool:
-    return graph_index.height_spread_m(nodes) <= ALIKE_M
+def _mirror_error_m(_: GraphReader, pair: Nodes, about: SceneNode) -> float:
+    """Return how far one of two is from the mirror image of the other about an object's middle.
+
+    The mirror is upright along an axis of the world, the one of two that fits better. It
+    parts the two: otherwise there is no such image, and the error is infinite.
+    """
+    if len(pair) > 2:
+        raise SilentError(f'the map has more than two of "{normalised_name(pair[0].label)}"')
+    one, other, middle = (node.known_box.center[:2] for node in (*pair, about))
+    errors = [inf]
+    for axis in (0, 1):
+        if (one[axis] - middle[axis]) * (other[axis] - middle[axis]) < 0:
+            image = other.copy()
+            image[axis] = 2 * middle[axis] - other[axis]
+            errors.append(float(np.linalg.norm(image - one)))
+    return min(errors)
 
 
-def _is_in_row(*nodes: SceneNode) -> bool:
-    return graph_index.off_line_m(nodes) <= ROW_M
+def _measure_slack_m(_: GraphReader, upper: SceneNode, lower: SceneNode) -> float:
+    """Return by how much the top of a box is larger than the footprint of another, turned to fit.
+
+    That is the smaller of the differences of the short edges and of the long ones.
+    """
+    edges = (np.sort(node.known_box.size[:2]) for node in (lower, upper))
+    return float(np.subtract(*edges).min())
 
 
-def _is_upstairs(g: GraphReader, node: SceneNode) -> bool:
-    return g.storey(node) > 0
+def _jut_out_m(g: GraphReader, upper: SceneNode, lower: SceneNode) -> float:
+    return -_measure_slack_m(g, upper, lower)
+
+
+def _is_one_fitting(g: GraphReader, one: SceneNode, other: SceneNode, lower: SceneNode) -> bool:
+    low, high = sorted(_measure_slack_m(g, upper, lower) for upper in (one, other))
+    return low <= -_FIT_M and high >= _FIT_M
 
 
 YES_NO, INTEGER, NUMBER = AnswerType.YES_NO, AnswerType.INTEGER, AnswerType.NUMBER
@@ -284,7 +391,7 @@ LOCATION, EXTENT, _RELATION, NAVIGATION, PATTERN, PREDICTION = SpatialCategory
 
 
 Draw = Callable[[Any], Iterable[tuple[SceneNode, ...]]]
-"""Returns the named objects of a `SceneView` for each question with a clear answer."""
+"""Returns the named objects of a `SceneView` for each question."""
 
 KINDS: dict[str, Kind] = {}
 """All kinds by name, of other packages too; their wordings are understood."""
@@ -296,8 +403,9 @@ class Kind:
 
     In wordings {0:a} is "a red chair", {0:the} "the red chair", {0:s} "red chairs" and {0:bare}
     "red chair"; {relation}, {color}, {material}, {more}, {done} and {side} are words of closed
-    lists, {facing} says which objects are at sides of the scene; {number} is metres. A kind
-    without `draw` is drawn by a source in `vqa.exact`.
+    lists, {facing} says which objects are at sides of the scene; {number} is metres. Questions
+    are asked about the objects that the kind draws, or without `draw` a source in `vqa.exact`, if
+    the answer is `clear`.
     """
 
     value: str
@@ -306,6 +414,7 @@ class Kind:
     find: Find
     absolute: float = 0.0
     relative: float = 0.0
+    clear: Clear = _is_always_clear
     draw: Draw | None = None
     wordings: tuple[str, ...] = ()
 
@@ -337,62 +446,53 @@ class Kind:
 class QueryKind:
     """The bundled kinds of questions."""
 
-    EXISTS = Kind('exists', EXISTENCE, YES_NO, _test(lambda a: a))(
+    EXISTS = Kind('exists', EXISTENCE, *_test(lambda a: a))(
         'Is there {0:a} in the scene?',
         'Is there {0:a} here?',
         'Does the scene contain {0:a}?',
         'Could one find {0:a} in this place?',
         'Is {0:a} present in the scene?',
     )
-    ABSENT = Kind('absent', EXISTENCE, YES_NO, _test(lambda a: not a))(
+    ABSENT = Kind('absent', EXISTENCE, *_test(lambda a: not a))(
         'Is the scene without {0:a}?',
         'Is it true that there is no {0:bare} here?',
         'Is {0:a} missing from the scene?',
         'Would one search this place for {0:a} in vain?',
     )
-    BOTH = Kind('both exist', LOGICAL, YES_NO, _test(lambda a, b: a and b))(
+    BOTH = Kind('both exist', LOGICAL, *_test(lambda a, b: a and b))(
         'Is there {0:a} AND {1:a}?',
         'Does the scene contain both {0:a} and {1:a}?',
         'Are {0:a} and {1:a} both present?',
     )
-    EITHER = Kind('either exists', LOGICAL, YES_NO, _test(lambda a, b: a or b))(
+    EITHER = Kind('either exists', LOGICAL, *_test(lambda a, b: a or b))(
         'Is there {0:a} OR {1:a}?',
         'Is at least one of these two present: {0:a} or {1:a}?',
         'Does the scene contain {0:a} or {1:a}, or both?',
     )
-    FIRST_ONLY = Kind('only the first exists', LOGICAL, YES_NO, _test(lambda a, b: a and not b))(
+    FIRST_ONLY = Kind('only the first exists', LOGICAL, *_test(lambda a, b: a and not b))(
         'Is there {0:a} but NOT {1:a}?',
         'Does the scene contain {0:a} and no {1:bare}?',
     )
-    NEITHER = Kind('neither exists', LOGICAL, YES_NO, _test(lambda a, b: not (a or b)))(
+    NEITHER = Kind('neither exists', LOGICAL, *_test(lambda a, b: not (a or b)))(
         'Is there NEITHER {0:a} NOR {1:a}?',
         'Are {0:a} and {1:a} both missing?',
     )
-    COUNT = Kind('count', MEASUREMENT, INTEGER, _count)(
+    COUNT = Kind('count', MEASUREMENT, INTEGER, _find(lambda _, nodes: len(nodes), ALL))(
         'How many {0:s} are there?',
         'How many {0:s} are in the scene?',
         'What is the number of {0:s} in the scene?',
         'Counting all {0:s} here, what is the total?',
     )
-    MORE_OF = Kind('more of the first', COMPARISON, YES_NO, _compare_counts)(
+    MORE_OF = Kind('more of the first', COMPARISON, *_at_most(_count_lack, -1, (-2, 2), ALL))(
         'Are there more {0:s} than {1:s}?',
         'Do {0:s} outnumber {1:s} here?',
     )
-    HEIGHT = Kind(
-        'height in metres', MEASUREMENT, NUMBER, _find_box(_wrap(_get_height_m)), 0.1, 0.15
-    )(
+    HEIGHT = Kind('height in metres', MEASUREMENT, *_measure(_get_height_m, 0.2, 0.1, 0.15))(
         'How tall is {0:the} in metres?',
         'What is the height of {0:the} in metres, from its lowest to its highest point?',
         'How many metres does {0:the} measure from bottom to top?',
     )
-    DISTANCE = Kind(
-        'distance in metres',
-        MEASUREMENT,
-        NUMBER,
-        _find_box(_wrap(graph_index.centre_distance_m)),
-        0.3,
-        0.15,
-    )(
+    DISTANCE = Kind('distance in metres', MEASUREMENT, *_measure(_get_distance_m, 0.6, 0.3, 0.15))(
         'How far apart are the centres of {0:the} and {1:the} in metres?',
         'What is the distance in metres between the centre of {0:the} and that of {1:the}?',
     )
@@ -420,51 +520,59 @@ class QueryKind:
         'Is it true that {0:the} is {relation} {1:the}?',
         'Would one find {0:the} {relation} {1:the}?',
     )
-    RELATED_TO = Kind('what is related to', SPATIAL, TEXT, _find_source(''))(
+    RELATED_TO = Kind('what is related to', SPATIAL, *_find_related('', SOURCES))(
         'What is {relation} {0:the}?',
         'Which object is {relation} {0:the}?',
         'What can be found {relation} {0:the}?',
     )
-    SUPPORT_OF = Kind('what supports', FUNCTIONAL, TEXT, _find_target(ON))(
+    SUPPORT_OF = Kind('what supports', FUNCTIONAL, *_find_related(ON, TARGETS))(
         'Which object supports {0:the}?',
         'What serves as support for {0:the}?',
         'What bears the weight of {0:the}?',
     )
-    SUPPORTED_BY = Kind('what is supported by', FUNCTIONAL, TEXT, _find_source(ON))(
+    SUPPORTED_BY = Kind('what is supported by', FUNCTIONAL, *_find_related(ON, SOURCES))(
         'Which object does {0:the} support?',
         'What does {0:the} serve as support for?',
     )
-    CONTAINER_OF = Kind('what contains', FUNCTIONAL, TEXT, _find_target(IN))(
+    CONTAINER_OF = Kind('what contains', FUNCTIONAL, *_find_related(IN, TARGETS))(
         'Which object contains {0:the}?',
         'What does {0:the} lie inside of?',
         'What serves as container for {0:the}?',
     )
-    FIXED_TO = Kind('what is it attached to', FUNCTIONAL, TEXT, _find_target(ATTACHED))(
+    FIXED_TO = Kind('what is it attached to', FUNCTIONAL, *_find_related(ATTACHED, TARGETS))(
         'What is {0:the} fixed to?',
         'Which object holds {0:the} in place?',
     )
-    WHICH_MORE = Kind('which is more', COMPARISON, TEXT, _choose(_wrap(_is_larger)))(
+    WHICH_MORE = Kind('which is more', COMPARISON, *_choose(_get_extent, 1, _is_clearly_more))(
         'Which is {more}: {0:the} or {1:the}?',
         'Which of the two is {more}, {0:the} or {1:the}?',
         'Comparing {0:the} with {1:the}, which is {more}?',
     )
-    IS_MORE = Kind('is the first more', COMPARISON, YES_NO, _find_box(_wrap(_is_larger)))(
+    IS_MORE = Kind(
+        'is the first more',
+        COMPARISON,
+        YES_NO,
+        _find(_exceed(_get_extent, 1)),
+        clear=_is_clearly_more,
+    )(
         'Is {0:the} {more} than {1:the}?',
         'Compared with {1:the}, is {0:the} {more}?',
     )
-    CLOSER = Kind('which is closer', COMPARISON, TEXT, _choose(_wrap(_is_closer)))(
+    CLOSER = Kind(
+        'which is closer', COMPARISON, *_choose(_get_distance_m, -1, _is_clearly_closer)
+    )(
         'Which is closer to {2:the}: {0:the} or {1:the}?',
         'Starting from {2:the}, which is nearer: {0:the} or {1:the}?',
     )
-    REACHABLE = Kind('top within reach', REACHABILITY, YES_NO, _find_box(_is_reached))(
+    REACHABLE = Kind('top within reach', REACHABILITY, *_at_most(_exceed_reach_m, 0, _DOUBT_M))(
         'Can a gripper that reaches {number} m above the floor touch the top of {0:the}?',
         'Is the top of {0:the} within reach of an arm that ends {number} m above the floor?',
     )
-    PASSABLE = Kind('gap wide enough', REACHABILITY, YES_NO, _find_box(_wrap(_is_passed)))(
+    PASSABLE = Kind('gap wide enough', REACHABILITY, *_at_most(_exceed_gap_m, 0, _DOUBT_M))(
         'Is the gap between {0:the} and {1:the} wide enough for a robot of {number} m?',
         'Could a robot {number} m wide drive between {0:the} and {1:the}?',
     )
-    CLEARANCE = Kind('free space above', REACHABILITY, YES_NO, _find_box(_is_clear))(
+    CLEARANCE = Kind('free space above', REACHABILITY, *_at_most(_exceed_space_m, 0, _DOUBT_M))(
         'Are the {number} m above {0:the} free of other objects?',
         'Is there at least {number} m between the top of {0:the} and the next object above?',
     )
@@ -488,21 +596,21 @@ class QueryKind:
         'Is {0:the} bare on top, so that it can be carried away at once?',
         'Can a robot move {0:the} without first taking something off it?',
     )
-    OPEN_FIRST = Kind('what must be opened', PRECONDITION, TEXT, _find_target(IN))(
+    OPEN_FIRST = Kind('what must be opened', PRECONDITION, *_find_related(IN, TARGETS))(
         'What must be opened before {0:the} can be taken out?',
         'Which object has to be opened to get at {0:the}?',
     )
     CENTER = Kind(
         'coordinates of the centre',
-        LOCATION,
+        MEASUREMENT,
         COORDINATES,
-        _find_box(_wrap(_round_center)),
+        _find(_round_center),
         COORDINATE_TOLERANCE_M,
     )(
         'What are the coordinates of the centre of {0:the} in metres?',
         'Where is the centre of {0:the}, as x, y and z in metres?',
     )
-    SAME_ROOM = Kind('in one room', LOCATION, YES_NO, _find_named(_is_one_room))(
+    SAME_ROOM = Kind('in one room', LOCATION, YES_NO, _find(_is_one_room, ONE))(
         'Are {0:the} and {1:the} in the same room?',
         'Do {0:the} and {1:the} stand in one room?',
     )
@@ -514,7 +622,7 @@ class QueryKind:
         'floor area of the room with',
         EXTENT,
         NUMBER,
-        _find_named(GraphReader.room_area_m2),
+        _find(GraphReader.room_area_m2, ONE),
         0.0,
         0.2,
     )(
@@ -522,54 +630,62 @@ class QueryKind:
         'How many square metres of floor are in the room with {0:the}?',
     )
     WALK = Kind(
-        'length of the way', NAVIGATION, NUMBER, _find_box(GraphReader.walk_m), WALK_TOLERANCE_M
+        'length of the way', NAVIGATION, NUMBER, _find(GraphReader.walk_m), WALK_TOLERANCE_M
     )(
         'What is the navigable distance in metres between {0:the} and {1:the}?',
         'How long is the shortest way for a robot from {0:the} to {1:the} in metres?',
     )
-    WALK_CLOSER = Kind('which way is shorter', NAVIGATION, TEXT, _choose(_is_nearer_walk))(
+    WALK_CLOSER = Kind('which way is shorter', NAVIGATION, *_choose(GraphReader.walk_m, -1))(
         'Which is the shorter way for a robot from {2:the}: to {0:the} or to {1:the}?',
         'Driving off at {2:the}, is the way shorter to {0:the} or to {1:the}?',
     )
-    ROUND = Kind('count next to', PATTERN, INTEGER, _round)(
+    ROUND = Kind('count next to', PATTERN, INTEGER, _count_around)(
         'How many {0:s} stand right next to {1:the}?',
         'What is the number of {0:s} right next to {1:the}?',
     )
-    ALIKE = Kind('all equally tall', PATTERN, YES_NO, _find_several(_wrap(_is_height_alike)))(
+    ALIKE = Kind('all equally tall', PATTERN, *_at_most(_height_spread_m, ALIKE_M, None, SEVERAL))(
         'Are all {0:s} of the scene equally tall?',
         'Do all {0:s} here have one and the same height?',
     )
-    ROW = Kind('all in a row', PATTERN, YES_NO, _find_several(_wrap(_is_in_row)))(
+    ROW = Kind('all in a row', PATTERN, *_at_most(_off_line_m, ROW_M, None, SEVERAL))(
         'Do all {0:s} of the scene stand in one straight line?',
         'Are all {0:s} here lined up in a row?',
     )
-    FITS_ON = Kind('would fit on', PREDICTION, YES_NO, _find_box(_wrap(_is_fitting)))(
+    FITS_ON = Kind('would fit on', PREDICTION, *_at_most(_jut_out_m, 0, (-_FIT_M, _FIT_M)))(
         'Would {0:the} fit on top of {1:the} without jutting out?',
         'If {0:the} were put onto {1:the}, would it lie there without jutting out?',
     )
-    WALK_SIDE = Kind('side that the way bends to', NAVIGATION, TEXT, _find_box(_walk_side))(
+    WALK_SIDE = Kind(
+        'side that the way bends to', NAVIGATION, TEXT, _find(_name_side), clear=_is_bent_clearly
+    )(
         'On the shortest way for a robot from {0:the} to {1:the}, to which side does it turn '
         'off the straight line, left or right?',
         'Does the shortest way for a robot from {0:the} to {1:the} lie left or right of the '
         'straight line?',
     )
-    ROOMS_ALIKE = Kind('rooms about as large', PATTERN, YES_NO, _find_named(_is_area_alike))(
+    ROOMS_ALIKE = Kind(
+        'rooms about as large', PATTERN, *_at_most(_divide_areas, ROOMS_RATIO, (1.1, 1.5), ONE)
+    )(
         'Is the room with {0:the} about as large as the room with {1:the}?',
         'Do the room with {0:the} and the room with {1:the} have similar floor areas?',
     )
-    MIRRORED = Kind('symmetric about', PATTERN, YES_NO, _answer_symmetry)(
+    MIRRORED = Kind(
+        'symmetric about', PATTERN, *_at_most(_mirror_error_m, MIRRORED_M, None, SEVERAL, BOXED)
+    )(
         'Do the two {0:s} of the scene stand symmetrically about {1:the}?',
         'Are the two {0:s} here mirror images in their places on both sides of {1:the}?',
     )
-    WHICH_FITS = Kind('which would fit on', PREDICTION, TEXT, _choose(_wrap(_is_fitting_better)))(
+    WHICH_FITS = Kind(
+        'which would fit on', PREDICTION, *_choose(_measure_slack_m, 1, _is_one_fitting)
+    )(
         'Which would fit on top of {2:the} without jutting out: {0:the} or {1:the}?',
         'Put onto {2:the}, which would lie there without jutting out: {0:the} or {1:the}?',
     )
-    UPSTAIRS = Kind('on an upper floor', SPATIAL, YES_NO, _find_box(_is_upstairs))(
+    UPSTAIRS = Kind('on an upper floor', SPATIAL, YES_NO, _find(_is_upstairs))(
         'Is {0:the} upstairs?',
         'Does one have to go upstairs to get to {0:the}?',
     )
-    FLOOR_OF = Kind('number of the floor', MEASUREMENT, INTEGER, _find_box(GraphReader.storey))(
+    FLOOR_OF = Kind('number of the floor', MEASUREMENT, INTEGER, _find(GraphReader.storey))(
         'On which floor is {0:the}, counted from 0 at the bottom?',
         'What is the number of the floor with {0:the}, where the lowest is 0?',
     )

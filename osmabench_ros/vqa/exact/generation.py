@@ -3,9 +3,8 @@
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 
@@ -15,13 +14,11 @@ from osmabench_ros.semantics.relations import with_neighbours_within
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.semantics.storeys import find_storeys
 from osmabench_ros.sequences.ground_truth import GroundTruth
-from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays
-from osmabench_ros.vqa.exact import measurement, relations, robot_tasks
+from osmabench_ros.vqa.exact import drawing, measurement, relations, robot_tasks
 from osmabench_ros.vqa.exact.selection import select
 from osmabench_ros.vqa.exact.space import floors
 from osmabench_ros.vqa.exact.view import Draft, SceneView, find_glimpsed_instances, shuffled
-from osmabench_ros.vqa.graph_index import GraphIndex
 from osmabench_ros.vqa.kinds import Kind, QueryKind
 from osmabench_ros.vqa.questions import (
     AnswerValue,
@@ -46,8 +43,6 @@ NEIGHBOUR_MARGIN_M = 0.05
 
 _LEAST_CANDIDATES = 100
 
-Source = Callable[[SceneView, np.random.Generator, int], Iterator[Draft]]
-
 
 @dataclass(frozen=True)
 class QuestionSet:
@@ -65,7 +60,7 @@ class QuestionSet:
     suite: str
     generator: str
     categories: tuple[str, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[drawing.Source, ...]
     category_of: Mapping[Kind, Category | SpatialCategory] = field(default_factory=dict)
     tolerances: Mapping[Kind, float] = field(default_factory=dict)
     shares: Mapping[str, float] = field(default_factory=dict)
@@ -74,12 +69,12 @@ class QuestionSet:
     seeable_names: bool = False
 
     @property
-    def all_sources(self) -> tuple[Source, ...]:
+    def all_sources(self) -> tuple[drawing.Source, ...]:
         """The sources, and one for each of the `kinds`."""
-        return (*self.sources, *(partial(_draw_kind, kind) for kind in self.kinds))
+        return (*self.sources, *(drawing.ask(drawing.by_row(kind), kind) for kind in self.kinds))
 
     def drafts(
-        self, source: Source, view: SceneView, rng: np.random.Generator, limit: int
+        self, source: drawing.Source, view: SceneView, rng: np.random.Generator, limit: int
     ) -> Iterator[Draft]:
         """Yield the drafts of one source that are of the set."""
         for draft in source(view, rng, limit):
@@ -99,15 +94,6 @@ class QuestionSet:
     def asks_for_storeys(self) -> bool:
         """Whether any question needs to know the heights of floors."""
         return floors in self.sources
-
-
-def _draw_kind(
-    kind: Kind, view: SceneView, rng: np.random.Generator, limit: int
-) -> Iterator[Draft]:
-    """Yield the drafts of a kind about the objects that its row draws."""
-    assert kind.draw is not None
-    for nodes in shuffled(rng, kind.draw(view))[:limit]:
-        yield view.about(kind, *nodes)
 
 
 EXACT = QuestionSet(
@@ -296,25 +282,25 @@ def candidates(view: SceneView, seed: int, limit: int, asked: QuestionSet = EXAC
 
     Each source looks at `limit` objects or pairs at most; `seed` decides the order.
     """
-    ways = view.ways[0] if view.ways else None
-    executors = [_executor(view, index, ways) for index in (view.index, view.wide)]
-    others = [_executor(view, index, ways) for index in view.others]
-    others += [_executor(view, view.index, other) for other in view.ways[1:]]
-    others += [_executor(view, view.index, ways, z_m) for z_m in view.storeys_m[1:]]
+    others = [view.read(index) for index in view.others]
+    others += [view.read(view.index, ways) for ways in view.ways[1:]]
+    others += [view.read(view.index, storeys_m=z_m) for z_m in view.storeys_m[1:]]
+    wide = view.read(view.wide)
     drafts: dict[object, Draft] = {}
     for number, source in enumerate(asked.all_sources):
         rng = np.random.default_rng([seed, number])
         for draft in shuffled(rng, asked.drafts(source, view, rng, limit)):
             query = draft.query
-            found, wide = (executor.execute(query) for executor in executors)
+            found = view.reader.execute(query)
             if found.value is None or draft.answer not in (None, found.value):
                 continue
             tolerance = asked.tolerances.get(query.kind, found.tolerance)
-            draft = replace(draft, answer=found.value, tolerance=tolerance)
-            if wide.value == found.value and all(
-                same_answer(executor.execute(query).value, found.value, tolerance / 2)
-                for executor in others
+            if wide.execute(query).value == found.value and all(
+                same_answer(reader.execute(query).value, found.value, tolerance / 2)
+                for reader in others
             ):
+                nodes = draft.nodes or found.nodes
+                draft = replace(draft, answer=found.value, tolerance=tolerance, nodes=nodes)
                 drafts.setdefault(query, draft)
     return list(drafts.values())
 
@@ -326,19 +312,6 @@ def same_answer(first: AnswerValue | None, second: AnswerValue, tolerance: float
     if isinstance(first, tuple) and isinstance(second, tuple):
         return math.dist(first, second) <= tolerance  # type: ignore[arg-type]
     return first == second
-
-
-def _executor(
-    view: SceneView,
-    index: GraphIndex,
-    ways: FloorWays | None,
-    storeys_m: tuple[float, ...] | None = None,
-) -> GraphReader:
-    heights_m = next(iter(view.storeys_m), ()) if storeys_m is None else storeys_m
-    vocabulary = view.vocabulary | set(index.by_label)
-    return GraphReader(
-        index.graph, vocabulary, index=index, ways=ways, storeys_m=lambda: heights_m
-    )
 
 
 def uneven_mix(questions: Sequence[Question]) -> str:

@@ -11,71 +11,72 @@ from osmabench_ros.vqa.exact.view import (
     Draft,
     SceneView,
     color_of,
-    drafted,
     is_basic,
     label_of,
+    make_draft,
     sample_pairs,
     shuffled,
 )
 from osmabench_ros.vqa.kinds import ATTACHED, IN, NEXT_TO, ON, Kind, Query, QueryKind
 from osmabench_ros.vqa.questions import Category
 
-_KINDS = (QueryKind.EXISTS, QueryKind.ABSENT)
-CLOSE = (NEXT_TO, RelationType.NEAR.value)
-UNDER = RelationType.UNDER.value
+NEAR, UNDER = RelationType.NEAR.value, RelationType.UNDER.value
+CLOSE = (NEXT_TO, NEAR)
 
-_FAR_M = {ON: 0.5, IN: 0.5, UNDER: 0.5, ATTACHED: 0.5, CLOSE[0]: 2.0, CLOSE[1]: 3.0}
+_FAR_M = {ON: 0.5, IN: 0.5, UNDER: 0.5, ATTACHED: 0.5, NEXT_TO: 2.0, NEAR: 3.0}
 """Two boxes at least this far apart are certainly not so related."""
 
 _OVERHEAD_M = 0.5
+
+_LOGICAL = {
+    QueryKind.BOTH: lambda first, second: first and second,
+    QueryKind.EITHER: lambda first, second: first or second,
+    QueryKind.FIRST_ONLY: lambda first, second: first and not second,
+    QueryKind.NEITHER: lambda first, second: not (first or second),
+}
 
 
 def spatial(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask whether two objects are related, right and clearly wrong, and for related objects."""
     for relation in _FAR_M:
-        pairs = [pair for pair in _pairs(view, relation) if not _is_overhead(relation, *pair)]
+        pairs = [
+            (source, view.index.by_id[number])
+            for source in view.named
+            for number in view.index.targets(relation, source.id)
+            if number in view.names
+        ]
+        pairs = [pair for pair in pairs if not _is_overhead(relation, *pair)]
         pairs = shuffled(rng, pairs)[:limit]
-        for source, target in pairs:
-            yield view.about(QueryKind.RELATED, source, target, word=relation, answer=True)
-        yield from _wrong(view, rng, relation, pairs)
+        for pair in (*pairs, *_draw_wrong(view, rng, relation, pairs)):
+            yield from view.ask(QueryKind.RELATED, *pair, relation)
     for relation in (ON, IN, UNDER):
-        yield from _sole(view, relation, QueryKind.RELATED_TO)
+        yield from _ask_for_sole(view, QueryKind.RELATED_TO, relation, relation)
 
 
 def functional(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask for the one object that supports, is supported by, contains or holds another."""
     drafts = [
-        *_holders(view, ON, QueryKind.SUPPORT_OF),
-        *_holders(view, IN, QueryKind.CONTAINER_OF),
-        *_holders(view, ATTACHED, QueryKind.FIXED_TO),
-        *_sole(view, ON, QueryKind.SUPPORTED_BY),
+        *_ask_for_holder(view, QueryKind.SUPPORT_OF, ON),
+        *_ask_for_holder(view, QueryKind.CONTAINER_OF, IN),
+        *_ask_for_holder(view, QueryKind.FIXED_TO, ATTACHED),
+        *_ask_for_sole(view, QueryKind.SUPPORTED_BY, ON),
     ]
     yield from shuffled(rng, drafts)[:limit]
 
 
-def _pairs(view: SceneView, relation: str) -> Iterator[tuple[SceneNode, SceneNode]]:
-    """Yield the related pairs that can both be named."""
-    for source in view.named:
-        for target_id in view.index.targets(relation, source.id):
-            if target_id in view.names:
-                yield source, view.index.by_id[target_id]
-
-
-def _wrong(
+def _draw_wrong(
     view: SceneView,
     rng: np.random.Generator,
     relation: str,
     pairs: list[tuple[SceneNode, SceneNode]],
-) -> Iterator[Draft]:
+) -> Iterator[tuple[SceneNode, SceneNode]]:
     """Make wrong pairs by exchanging ends of true ones, so that both ends stay plausible."""
     targets = list({target.id: target for _, target in pairs}.values())
     others = [node for node in view.named_boxed if _could_be_target(view, relation, node)]
     for source, target in pairs:
         for other in [*shuffled(rng, targets)[:6], *shuffled(rng, others)[:6]]:
-            if other.id not in (source.id, target.id) and _clearly_not(
-                view, relation, source, other
-            ):
-                yield view.about(QueryKind.RELATED, source, other, word=relation, answer=False)
+            if other not in (source, target) and _clearly_not(view, relation, source, other):
+                yield source, other
                 break
 
 
@@ -101,14 +102,12 @@ def _is_overhead(relation: str, source: SceneNode, target: SceneNode) -> bool:
 
 def could_carry(node: SceneNode) -> bool:
     """Return whether an object is low and wide enough to put something on."""
-    return (
-        node.box is not None
-        and bool(node.box.size[:2].min() >= 0.3)
-        and bool(node.box.size[2] <= 1.3)
-    )
+    if node.box is None:
+        return False
+    return bool(node.box.size[:2].min() >= 0.3 and node.box.size[2] <= 1.3)
 
 
-def _only_object(view: SceneView, ids: tuple[int, ...]) -> SceneNode | None:
+def _find_only(view: SceneView, ids: tuple[int, ...]) -> SceneNode | None:
     """Return the one object among ids if its label may be an answer."""
     if len(ids) != 1:
         return None
@@ -117,10 +116,10 @@ def _only_object(view: SceneView, ids: tuple[int, ...]) -> SceneNode | None:
     return node if is_nameable else None
 
 
-def _sole(view: SceneView, relation: str, kind: Kind) -> Iterator[Draft]:
+def _ask_for_sole(view: SceneView, kind: Kind, relation: str, *word: str) -> Iterator[Draft]:
     """Yield questions for the one object that has a relation to a named one."""
     for target in view.named:
-        source = _only_object(view, view.wide.sources(relation, target.id))
+        source = _find_only(view, view.wide.sources(relation, target.id))
         # In a pile, the objects on top of it would be answers as well.
         if source is None or view.wide.sources(relation, source.id):
             continue
@@ -129,75 +128,58 @@ def _sole(view: SceneView, relation: str, kind: Kind) -> Iterator[Draft]:
         # Books in a bookshelf are on it, and borne by it, to most people.
         if relation == ON and view.wide.sources(IN, target.id):
             continue
-        word = relation if kind is QueryKind.RELATED_TO else ''
-        query = Query(kind, (view.name(target),), word)
-        yield drafted(query, (source, target), label_of(source))
+        yield from view.ask(kind, target, *word, nodes=(source, target))
 
 
-def _holders(view: SceneView, relation: str, kind: Kind) -> Iterator[Draft]:
+def _ask_for_holder(view: SceneView, kind: Kind, relation: str) -> Iterator[Draft]:
     """Yield questions for the one object that a named one is on, in or fixed to."""
     for source in view.named:
-        target = _only_object(view, view.wide.targets(relation, source.id))
-        if target is None or label_of(target) == label_of(source):
-            continue
-        yield drafted(Query(kind, (view.name(source),)), (source, target), label_of(target))
+        target = _find_only(view, view.wide.targets(relation, source.id))
+        if target is not None and label_of(target) != label_of(source):
+            yield from view.ask(kind, source)
+
+
+def _ask_existence(phrases: list[str], is_there: bool) -> Iterator[Draft]:
+    for phrase in phrases:
+        for kind in (QueryKind.EXISTS, QueryKind.ABSENT):
+            yield make_draft(Query(kind, (phrase,)), (kind is QueryKind.EXISTS) is is_there)
 
 
 def present(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask about classes of the scene, half of the time whether they are missing."""
-    phrases = dict.fromkeys(view.by_label)
-    phrases.update(dict.fromkeys(view.names.values()))
-    nodes_of = {name: (node,) for node in view.named for name in (view.name(node),)}
-    for phrase in shuffled(rng, phrases)[:limit]:
-        nodes = view.by_label.get(phrase, nodes_of.get(phrase, ()))[:1]
-        for kind in _KINDS:
-            yield drafted(Query(kind, (phrase,)), nodes, kind is QueryKind.EXISTS)
+    phrases = dict.fromkeys((*view.by_label, *view.names.values()))
+    yield from _ask_existence(shuffled(rng, phrases)[:limit], is_there=True)
 
 
 def absent(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask about plausible classes, and colours of classes, that the scene does not have."""
-    phrases = [*view.absent, *_wrong_colors(view, rng)]
-    for phrase in shuffled(rng, phrases)[:limit]:
-        for kind in _KINDS:
-            draft = drafted(Query(kind, (phrase,)), (), kind is QueryKind.ABSENT)
-            yield replace(draft, category=Category.EXISTENCE_NEGATIVE)
+    phrases = [*view.absent, *_name_wrong_colors(view, rng)]
+    for draft in _ask_existence(shuffled(rng, phrases)[:limit], is_there=False):
+        yield replace(draft, category=Category.EXISTENCE_NEGATIVE)
 
 
-def _wrong_colors(view: SceneView, rng: np.random.Generator) -> list[str]:
-    """Return classes of the scene in a colour of the scene that none of them has."""
+def _name_wrong_colors(view: SceneView, rng: np.random.Generator) -> Iterator[str]:
+    """Yield classes of the scene in a colour of the scene that none of them has."""
     palette = sorted({color for node in view.objects if is_basic(color := color_of(node))})
-    phrases = []
-    for label, nodes in view.by_label.items():
+    for label, nodes in view.groups.items():
         own = [color_of(node) for node in nodes]
-        if view.has_rival(label) or '' in own:
-            continue
-        other = [c for c in palette if not any(confusable(c, color) for color in own)]
-        phrases += [f'{color} {label}' for color in shuffled(rng, other)[:2]]
-    return phrases
+        if '' not in own:
+            other = [c for c in palette if not any(confusable(c, color) for color in own)]
+            yield from (f'{color} {label}' for color in shuffled(rng, other)[:2])
 
 
 def logical(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Join two existence questions so that neither half gives the answer away."""
-    there = list(view.by_label)
-    missing = list(view.absent)
-    if not there or not missing:
+    pools = {True: list(view.by_label), False: list(view.absent)}
+    if not all(pools.values()):
         return
     per_case = max(1, limit // 8)
-    for has_first, has_second in ((True, True), (True, False), (False, True), (False, False)):
-        first_pool, second_pool = (there if has else missing for has in (has_first, has_second))
-        for first, second in _join_names(rng, first_pool, second_pool, per_case):
-            nodes = [view.by_label[x][0] for x in (first, second) if x in view.by_label]
+    for case in ((True, True), (True, False), (False, True), (False, False)):
+        for pair in _join_names(rng, pools[case[0]], pools[case[1]], per_case):
             # One yes and one no of a pair: more would ask the same fact again.
-            cases = shuffled(rng, _truth(has_first, has_second))
-            for kind, answer in {a: (k, a) for k, a in cases}.values():
-                yield drafted(Query(kind, (first, second)), nodes, answer)
-
-
-def _truth(first: bool, second: bool) -> Iterator[tuple[Kind, bool]]:
-    yield QueryKind.BOTH, first and second
-    yield QueryKind.EITHER, first or second
-    yield QueryKind.FIRST_ONLY, first and not second
-    yield QueryKind.NEITHER, not (first or second)
+            kinds = shuffled(rng, _LOGICAL)
+            for kind in {_LOGICAL[kind](*case): kind for kind in kinds}.values():
+                yield make_draft(Query(kind, pair), _LOGICAL[kind](*case))
 
 
 def _join_names(

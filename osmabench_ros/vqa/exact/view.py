@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -15,6 +16,7 @@ from osmabench_ros.semantics.labels import NO_INSTANCE, LabelSet, normalised_nam
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa import english
+from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.answering.ways import FloorWays
 from osmabench_ros.vqa.graph_index import GraphIndex
 from osmabench_ros.vqa.kinds import Kind, Query
@@ -82,14 +84,16 @@ def _nearest(truth: GroundTruth, points: NDArray[np.float32], pose: Pose) -> NDA
 
 
 Item = TypeVar('Item')
+Nodes = Sequence[SceneNode]
+Term = SceneNode | Nodes | str | float
 
 
 @dataclass(frozen=True)
 class Draft:
     """A question before it is worded and chosen, and the nodes that its answer rests on.
 
-    An answer that is given before the graph is asked has to be the answer of the graph; a number
-    may be wrong by `tolerance`.
+    An answer that is given before the graph is asked has to be the answer of the graph, which
+    gives the nodes too if there are none; a number may be wrong by `tolerance`.
     """
 
     query: Query
@@ -99,8 +103,8 @@ class Draft:
     tolerance: float = 0.0
 
 
-def drafted(
-    query: Query, nodes: Iterable[SceneNode] = (), answer: AnswerValue | None = None
+def make_draft(
+    query: Query, answer: AnswerValue | None = None, nodes: Iterable[SceneNode] = ()
 ) -> Draft:
     """Return a draft in the category of its kind; a truth value is yes or no."""
     if isinstance(answer, bool):
@@ -141,6 +145,27 @@ class SceneView:
         offered = () if label_set is None else label_set.by_name
         self.vocabulary = {normalised_name(label) for label in offered}
 
+    @cached_property
+    def reader(self) -> GraphReader:
+        """Reader of the seen part, with the first of the ways and of the heights of floors."""
+        return self.read(self.index)
+
+    def read(
+        self,
+        index: GraphIndex,
+        ways: FloorWays | None = None,
+        storeys_m: tuple[float, ...] | None = None,
+    ) -> GraphReader:
+        """Return a reader of an index, with other ways or heights of floors."""
+        heights_m = next(iter(self.storeys_m), ()) if storeys_m is None else storeys_m
+        return GraphReader(
+            index.graph,
+            self.vocabulary | set(index.by_label),
+            index=index,
+            ways=ways or next(iter(self.ways), None),
+            storeys_m=lambda: heights_m,
+        )
+
     @classmethod
     def of_path(cls, truth: GroundTruth) -> SceneView:
         """Return the objects that a path saw, and the ones that a map may have glimpsed."""
@@ -150,11 +175,7 @@ class SceneView:
     @cached_property
     def _rivals(self) -> Mapping[str, tuple[SceneNode, ...]]:
         """All objects that a map may have, by label."""
-        groups: dict[str, list[SceneNode]] = {}
-        for node in self.wide.things:
-            if node.label:
-                groups.setdefault(label_of(node), []).append(node)
-        return {label: tuple(nodes) for label, nodes in groups.items()}
+        return _group_by_label(node for node in self.wide.things if node.label)
 
     @cached_property
     def objects(self) -> tuple[SceneNode, ...]:
@@ -168,30 +189,27 @@ class SceneView:
     @cached_property
     def by_label(self) -> Mapping[str, tuple[SceneNode, ...]]:
         """Those objects by label, labels in order."""
-        groups: dict[str, list[SceneNode]] = {}
-        for node in self.objects:
-            groups.setdefault(label_of(node), []).append(node)
-        return {label: tuple(groups[label]) for label in sorted(groups)}
+        return dict(sorted(_group_by_label(self.objects).items()))
 
     @cached_property
-    def _canonical_count(self) -> Mapping[str, int]:
-        counts: dict[str, int] = {}
-        for label in self._rivals:
-            head = knowledge().canonical(label)
-            counts[head] = counts.get(head, 0) + 1
-        return counts
+    def _heads(self) -> Counter[str]:
+        return Counter(map(knowledge().canonical, self._rivals))
 
     def has_rival(self, label: str) -> bool:
         """Return whether another label of the scene means the same, e.g. sofa and couch."""
-        return self._canonical_count.get(knowledge().canonical(label), 0) > 1
+        return self._heads[knowledge().canonical(label)] > 1
+
+    @cached_property
+    def groups(self) -> Mapping[str, tuple[SceneNode, ...]]:
+        """All objects of each label that has no rival, by label, labels in order."""
+        found = self.by_label.items()
+        return {label: nodes for label, nodes in found if not self.has_rival(label)}
 
     @cached_property
     def names(self) -> Mapping[int, str]:
         """Shortest phrase that means exactly one seen object, by id; some objects have none."""
         found: dict[int, str] = {}
-        for label, nodes in self.by_label.items():
-            if self.has_rival(label):
-                continue
+        for label, nodes in self.groups.items():
             for node in nodes:
                 rivals = self._rivals[label]
                 name = label if len(rivals) == 1 else _telling_name(label, node, rivals)
@@ -219,17 +237,21 @@ class SceneView:
         label = max(labels, key=len, default=phrase.split()[-1])
         return not set(phrase.removesuffix(label).split()).isdisjoint(english.MATERIALS.values())
 
-    def about(
-        self,
-        kind: Kind,
-        *nodes: SceneNode,
-        word: str = '',
-        number: float | None = None,
-        answer: AnswerValue | None = None,
-    ) -> Draft:
-        """Return the draft of a question about nodes of `named`, in this order."""
-        query = Query(kind, tuple(self.name(node) for node in nodes), word, number)
-        return drafted(query, nodes, answer)
+    def ask(
+        self, kind: Kind, *terms: Term, answer: AnswerValue | None = None, nodes: Nodes = ()
+    ) -> Iterator[Draft]:
+        """Yield the draft of a question if its answer is clear.
+
+        Its terms are nodes of `named` and groups of all nodes of a label, in the order of the
+        phrases, and the word or number.
+        """
+        if not kind.clear(self.reader, *terms):
+            return
+        nouns = [term for term in terms if not isinstance(term, (str, float))]
+        phrases = (self.name(n) if isinstance(n, SceneNode) else label_of(n[0]) for n in nouns)
+        word = next((term for term in terms if isinstance(term, str)), '')
+        number = next((term for term in terms if isinstance(term, float)), None)
+        yield make_draft(Query(kind, tuple(phrases), word, number), answer, nodes)
 
     @cached_property
     def absent(self) -> tuple[str, ...]:
@@ -250,6 +272,13 @@ class SceneView:
         own = sorted(filter(plausible, offered))
         common = [label for label in knowledge().household if plausible(label)]
         return (*own, *(label for label in common if label not in own))
+
+
+def _group_by_label(nodes: Iterable[SceneNode]) -> dict[str, tuple[SceneNode, ...]]:
+    groups: dict[str, list[SceneNode]] = {}
+    for node in nodes:
+        groups.setdefault(label_of(node), []).append(node)
+    return {label: tuple(group) for label, group in groups.items()}
 
 
 def label_of(node: SceneNode) -> str:

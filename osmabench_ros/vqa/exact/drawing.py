@@ -1,0 +1,50 @@
+"""Rows of drawn objects and the kinds of questions that are asked about them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from osmabench_ros.vqa.exact.view import Draft, SceneView, Term, sample_pairs, shuffled
+from osmabench_ros.vqa.kinds import Kind
+
+Rng = np.random.Generator
+Draw = Callable[[SceneView, Rng, int], Iterator[tuple[Term, ...]]]
+Source = Callable[[SceneView, Rng, int], Iterator[Draft]]
+"""Yields the drafts of a view, in a seeded order, from so many objects or pairs at most."""
+
+Pool = Callable[[SceneView], Iterable[Any]]
+
+
+def each(pool: Pool) -> Draw:
+    """Draw single items of a pool."""
+    return lambda view, rng, limit: ((item,) for item in shuffled(rng, pool(view))[:limit])
+
+
+def pairs(pool: Pool) -> Draw:
+    """Draw ordered pairs of different items of a pool."""
+    return lambda view, rng, limit: sample_pairs(rng, [*pool(view)], limit)
+
+
+def by_row(kind: Kind) -> Draw:
+    """Draw what the row of a kind says."""
+    assert kind.draw is not None
+    pool = kind.draw
+    return lambda view, rng, limit: iter(shuffled(rng, pool(view))[:limit])
+
+
+def ask(draw: Draw, *kinds: Kind) -> Source:
+    """Return a source that asks questions of kinds about the same draws, where they are clear."""
+
+    def ask_kinds(view: SceneView, rng: Rng, limit: int) -> Iterator[Draft]:
+        for terms in draw(view, rng, limit):
+            for kind in kinds:
+                yield from view.ask(kind, *terms)
+
+    return ask_kinds
+
+
+def join(*sources: Source) -> Source:
+    """Return a source of the drafts of several, one after the other."""
+    return lambda *arguments: chain.from_iterable(source(*arguments) for source in sources)
