@@ -1,11 +1,9 @@
 """Selects drafts: quotas by category, balanced yes and no, even use of objects."""
 
-import heapq
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from statistics import median
-from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from osmabench_ros.vqa.english import without_adjectives
 from osmabench_ros.vqa.exact.view import Draft
@@ -20,18 +18,18 @@ OVERUSE = 3.0
 _BY_VALUE = (QueryKind.HAS_COLOR, QueryKind.HAS_MATERIAL)
 """Kinds whose word is a value of the scene; other words, such as relations, take turns."""
 
-_Entry = tuple[int, int, int, Draft]
+_OPPOSITE = {'yes': 'no', 'no': 'yes'}
 
 
 def usage_limit(counts: Iterable[int]) -> float:
     """Return how often an object may be mentioned: OVERUSE x median (arXiv 2503.10331)."""
-    return OVERUSE * max(2.0, median(counts or [0]))
+    return OVERUSE * max(2.0, median([*counts] or [0]))
 
 
 def overused(items: Sequence[Item], subjects: Callable[[Item], Iterable[str]]) -> frozenset[str]:
     """Return the objects that items mention more often than `usage_limit` allows."""
     counts = Counter(subject for item in items for subject in set(subjects(item)))
-    limit = usage_limit(list(counts.values()))
+    limit = usage_limit(counts.values())
     return frozenset(subject for subject, count in counts.items() if count > limit)
 
 
@@ -40,109 +38,88 @@ def subjects_of(draft: Draft) -> tuple[str, ...]:
     return tuple({without_adjectives(phrase): None for phrase in draft.query.phrases})
 
 
-class _Pool:
-    """Drafts of one category and answer; hands out the one with the least used objects.
+class _Selector:
+    """Takes drafts of a category in pairs of yes and no, other answers in turn with them.
 
-    With weights, the kind with the fewest drafts handed out relative to its weight comes first.
+    Each is the one with the least used objects. With weights, the kind with the fewest drafts
+    taken relative to its weight comes first.
     """
 
     def __init__(
-        self, drafts: Iterable[Draft], usage: Counter[str], weights: Mapping[Kind, float]
+        self, drafts: Iterable[Draft], labels: Collection[str], weights: Mapping[Kind, float]
     ) -> None:
-        self._usage = usage
+        self._labels = labels
         self._weights = weights
-        self._taken: Counter[Kind | None] = Counter()
-        self._next: Kind | None = None
-        turn: Counter[tuple[str, str]] = Counter()
-        self._heaps: dict[Kind | None, list[_Entry]] = {}
-        for position, draft in enumerate(drafts):
+        self._usage: Counter[str] = Counter()
+        self._taken: Counter[tuple[str, str, Kind | None]] = Counter()
+        self._drafts: dict[tuple[str, str], dict[Kind | None, list[Draft]]] = {}
+        turns: Counter[tuple[str, ...]] = Counter()
+
+        def take_turn(draft: Draft) -> int:
             kind = draft.query.kind
-            key = (kind.value, '' if kind in _BY_VALUE else draft.query.word)
-            heap = self._heaps.setdefault(kind if weights else None, [])
-            heap.append((0, turn[key], position, draft))
-            turn[key] += 1
-        for heap in self._heaps.values():
-            heapq.heapify(heap)
+            word = '' if kind in _BY_VALUE else draft.query.word
+            turns[(*_pool_of(draft), kind.value, word)] += 1
+            return turns[(*_pool_of(draft), kind.value, word)]
 
-    def _rank(self, kind: Kind | None) -> float:
-        weight = 1.0 if kind is None else self._weights.get(kind, 1.0)
-        return (self._taken[kind] + 1) / weight
+        for draft in sorted(drafts, key=take_turn):
+            kinds = self._drafts.setdefault(_pool_of(draft), {})
+            kinds.setdefault(self._kind_of(draft), []).append(draft)
 
-    def peek(self, limit: float) -> bool:
-        """Return whether a draft is left with objects that may still be mentioned."""
-        for kind in sorted(self._heaps, key=self._rank):
-            heap = self._heaps[kind]
-            while heap:
-                used, turn, position, draft = heap[0]
-                now = max((self._usage[name] for name in subjects_of(draft)), default=0)
-                if now == used:
-                    break
-                heapq.heapreplace(heap, (now, turn, position, draft))
-            if heap and heap[0][0] < limit:
-                self._next = kind
-                return True
-        return False
+    def _kind_of(self, draft: Draft) -> Kind | None:
+        return draft.query.kind if self._weights else None
 
-    def pop(self) -> Draft:
-        """Take the draft that `peek` found."""
-        draft = heapq.heappop(self._heaps[self._next])[-1]
-        self._taken[self._next] += 1
+    def _count_uses(self, draft: Draft) -> int:
+        return max((self._usage[name] for name in subjects_of(draft)), default=0)
+
+    def _find(self, category: str, side: str, limit: float) -> Draft | None:
+        """Return the next draft with objects that may still be mentioned."""
+
+        def rank(kind: Any) -> float:
+            return (self._taken[category, side, kind] + 1) / self._weights.get(kind, 1.0)
+
+        kinds = self._drafts.get((category, side), {})
+        for kind in sorted(kinds, key=rank):
+            best = min(kinds[kind], key=self._count_uses, default=None)
+            if best is not None and self._count_uses(best) < limit:
+                return best
+        return None
+
+    def _take(self, draft: Draft) -> Draft:
+        pool, kind = _pool_of(draft), self._kind_of(draft)
+        self._drafts[pool][kind].remove(draft)
+        self._taken[(*pool, kind)] += 1
         self._usage.update(subjects_of(draft))
         return draft
 
-
-class _Selector:
-    """Takes drafts of a category in pairs of yes and no, other answers in turn with them."""
-
-    def __init__(
-        self,
-        drafts: Sequence[Draft],
-        labels: Collection[str],
-        weights: Mapping[Kind, float],
-    ) -> None:
-        self._usage: Counter[str] = Counter()
-        self._labels = frozenset(labels)
-        sides: dict[tuple[str, str], list[Draft]] = {}
-        for draft in drafts:
-            sides.setdefault((draft.category.value, _side(draft)), []).append(draft)
-        self._pools = {key: _Pool(items, self._usage, weights) for key, items in sides.items()}
-
-    def _limit(self) -> float:
-        used = [count for name, count in self._usage.items() if name in self._labels]
-        return usage_limit(used)
-
     def take(self, category: str, size: int) -> list[Draft]:
         """Return up to `size` drafts of a category."""
-        empty = _Pool((), self._usage, {})
-        yes, no, other = (
-            self._pools.get((category, side), empty) for side in ('yes', 'no', 'other')
-        )
         taken: list[Draft] = []
         pairs = 0
         while len(taken) < size:
-            limit = self._limit()
-            room = size - len(taken)
-            pair = room >= 2 and yes.peek(limit) and no.peek(limit)
-            single = other.peek(limit)
-            if pair and (not single or 2 * pairs <= len(taken) - 2 * pairs):
-                taken += [yes.pop(), no.pop()]
+            limit = usage_limit(n for name, n in self._usage.items() if name in self._labels)
+            yes, no, other = (self._find(category, side, limit) for side in ('yes', 'no', 'other'))
+            has_room = len(taken) + 2 <= size and (not other or 4 * pairs <= len(taken))
+            if yes and no and has_room:
+                taken += [self._take(yes), self._take(no)]
                 pairs += 1
-            elif single:
-                taken.append(other.pop())
+            elif other:
+                taken.append(self._take(other))
             else:
                 break
         return taken
 
 
-def _side(draft: Draft) -> str:
-    return str(draft.answer) if draft.query.kind.answer_type is AnswerType.YES_NO else 'other'
+def _pool_of(draft: Draft) -> tuple[str, str]:
+    """Return the category of a draft, and its answer, 'other' if that is not yes or no."""
+    is_yes_no = draft.query.kind.answer_type is AnswerType.YES_NO
+    return draft.category.value, str(draft.answer) if is_yes_no else 'other'
 
 
 def select(
     drafts: Sequence[Draft],
     quota: Mapping[str, int],
     labels: Collection[str],
-    weights: Mapping[Kind, float] = MappingProxyType({}),
+    weights: Mapping[Kind, float],
 ) -> list[Draft]:
     """Choose from shuffled drafts; yes and no are equally many in every category."""
     selector = _Selector(drafts, labels, weights)
@@ -169,10 +146,9 @@ def _split_evenly(missing: int, names: Sequence[str]) -> dict[str, int]:
 
 def _without_overuse(chosen: list[Draft], labels: Collection[str]) -> list[Draft]:
     """Drop questions about overused objects, the latest first, until none is left."""
-    known = frozenset(labels)
 
     def subjects(draft: Draft) -> list[str]:
-        return [name for name in subjects_of(draft) if name in known]
+        return [name for name in subjects_of(draft) if name in labels]
 
     while too_often := overused(chosen, subjects):
         last = max(i for i, draft in enumerate(chosen) if too_often & set(subjects(draft)))
@@ -183,13 +159,12 @@ def _without_overuse(chosen: list[Draft], labels: Collection[str]) -> list[Draft
 
 def _balance_answers(chosen: Sequence[Draft]) -> list[Draft]:
     """Drop the latest of the longer side of yes and no in each category."""
-    room = Counter((draft.category.value, _side(draft)) for draft in chosen)
+    room = Counter(map(_pool_of, chosen))
     kept = []
     seen: Counter[tuple[str, str]] = Counter()
     for draft in chosen:
-        category, side = draft.category.value, _side(draft)
-        opposite = {'yes': 'no', 'no': 'yes'}.get(side, side)
-        if seen[category, side] < room[category, opposite]:
-            seen[category, side] += 1
+        category, side = pool = _pool_of(draft)
+        if seen[pool] < room[category, _OPPOSITE.get(side, side)]:
+            seen[pool] += 1
             kept.append(draft)
     return kept
