@@ -65,9 +65,8 @@ Read = Callable[[GraphReader, str], Any]
 """Returns the node or nodes that a phrase means."""
 
 SOURCES, TARGETS = GraphIndex.sources, GraphIndex.targets
-ONE, BOXED, ALL, SEVERAL = (
-    GraphReader.one, GraphReader.boxed, GraphReader.existing, GraphReader.several,
-)  # fmt: skip
+ONE, BOXED = GraphReader.one, GraphReader.boxed
+ALL, SEVERAL = GraphReader.existing, GraphReader.several
 
 
 def _find(value: Value, *reads: Read) -> Find:

@@ -12,7 +12,7 @@ from osmabench_ros.base.files import claim_folder
 from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
-from osmabench_ros.vqa.exact.generation import generate_questions
+from osmabench_ros.vqa.exact.generation import EXACT, generate_questions
 from osmabench_ros.vqa.exact.view import SceneView
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Answer, Question, Verdict
@@ -40,9 +40,9 @@ def test_fair_ceilings_are_those_of_visible_parts_with_and_without_materials(uns
     parts = ground_truth_map(graph, seen(graph), without=unseen).graph
     truth = replace(ground_truth_of(living_room()), visible_graph=parts)
     suite = make_suite('exact_questions', {})
-    attributes = ('Object Attributes',)
+    attributes = replace(EXACT, categories=('Object Attributes',))
     view = SceneView(graph, seen(graph))
-    questions = generate_questions(view, scene='room', seed=3, categories=attributes)
+    questions = generate_questions(view, scene='room', seed=3, asked=attributes)
     here = context(as_map(graph, vocabulary(graph)), questions=questions)
     found = suite.evaluate(replace(here, ground_truth=truth))
     overall = {r.metric: r.value for r in found if not r.class_name}

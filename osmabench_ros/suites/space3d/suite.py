@@ -10,37 +10,18 @@ STRAIGHT_TOLERANCE_M = 0.2
 """How far a straight distance may be off."""
 
 _KINDS = {
-    SpatialCategory.LOCATION: (QueryKind.CENTER, QueryKind.SAME_ROOM),
-    SpatialCategory.MEASUREMENT: (
-        QueryKind.DISTANCE,
-        QueryKind.HEIGHT,
-        QueryKind.COUNT,
-        QueryKind.COUNT_WITH,
-        QueryKind.ROOM_AREA,
-    ),
+    SpatialCategory.LOCATION: (QueryKind.CENTER,),
+    SpatialCategory.MEASUREMENT: (QueryKind.DISTANCE, QueryKind.HEIGHT, QueryKind.COUNT),
     SpatialCategory.RELATION: (
         QueryKind.RELATED,
         QueryKind.RELATED_TO,
         QueryKind.SUPPORT_OF,
         QueryKind.CONTAINER_OF,
     ),
-    SpatialCategory.NAVIGATION: (QueryKind.WALK, QueryKind.WALK_CLOSER, QueryKind.WALK_SIDE),
-    SpatialCategory.PATTERN: (
-        QueryKind.ROUND,
-        QueryKind.ALIKE,
-        QueryKind.ROW,
-        QueryKind.MORE_OF,
-        QueryKind.ROOMS_ALIKE,
-        QueryKind.MIRRORED,
-    ),
-    SpatialCategory.PREDICTION: (
-        QueryKind.FITS_ON,
-        QueryKind.WHICH_FITS,
-        QueryKind.PASSABLE,
-        QueryKind.REACHABLE,
-        QueryKind.CLEARANCE,
-    ),
+    SpatialCategory.PATTERN: (QueryKind.MORE_OF,),
+    SpatialCategory.PREDICTION: (QueryKind.PASSABLE, QueryKind.REACHABLE, QueryKind.CLEARANCE),
 }
+"""Kinds that OSMa-Bench has in categories of other names."""
 
 SPACE3D = QuestionSet(
     'space3d',

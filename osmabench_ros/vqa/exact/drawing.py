@@ -27,13 +27,6 @@ def pairs(pool: Pool) -> Draw:
     return lambda view, rng, limit: sample_pairs(rng, [*pool(view)], limit)
 
 
-def by_row(kind: Kind) -> Draw:
-    """Draw what the row of a kind says."""
-    assert kind.draw is not None
-    pool = kind.draw
-    return lambda view, rng, limit: iter(shuffled(rng, pool(view))[:limit])
-
-
 def ask(draw: Draw, *kinds: Kind) -> Source:
     """Return a source that asks questions of kinds about the same draws, where they are clear."""
 
@@ -43,6 +36,16 @@ def ask(draw: Draw, *kinds: Kind) -> Source:
                 yield from view.ask(kind, *terms)
 
     return ask_kinds
+
+
+def ask_by_row(kind: Kind) -> Source:
+    """Return a source that asks about what the row of a kind draws."""
+
+    def draw(view: SceneView, rng: Rng, limit: int) -> Iterator[tuple[Term, ...]]:
+        assert kind.draw is not None
+        yield from shuffled(rng, kind.draw(view))[:limit]
+
+    return ask(draw, kind)
 
 
 def join(*sources: Source) -> Source:

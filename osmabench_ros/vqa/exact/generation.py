@@ -15,10 +15,9 @@ from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.semantics.storeys import find_storeys
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays
-from osmabench_ros.vqa.exact import drawing, measurement, relations, robot_tasks
+from osmabench_ros.vqa.exact import drawing, measurement, relations, robot_tasks, space
 from osmabench_ros.vqa.exact.selection import select
-from osmabench_ros.vqa.exact.space import floors
-from osmabench_ros.vqa.exact.view import Draft, SceneView, find_glimpsed_instances, shuffled
+from osmabench_ros.vqa.exact.view import Draft, SceneView, shuffled
 from osmabench_ros.vqa.kinds import Kind, QueryKind
 from osmabench_ros.vqa.questions import (
     AnswerValue,
@@ -50,8 +49,8 @@ class QuestionSet:
 
     `generator` is name and version, for the provenance of the questions. Each of the `categories`
     gets an equal part, or one by its weight in `shares` (1 if it has none). `category_of` has the
-    category of each kind that is asked, and is empty for the kinds of the sources; `tolerances`
-    differ from the sources' tolerances, in the unit of the answer. Kinds of a category are asked
+    category of each kind that is not asked in its own one; `tolerances` differ from the tolerances
+    of the kinds, in the unit of the answer. Kinds of a category are asked
     in the ratio of their `weights` (1 if it has none); without any, in turn. `kinds` are asked by
     their rows, without a source. With `seeable_names` no object is called by its material, which
     no camera sees.
@@ -68,32 +67,16 @@ class QuestionSet:
     kinds: tuple[Kind, ...] = ()
     seeable_names: bool = False
 
-    @property
-    def all_sources(self) -> tuple[drawing.Source, ...]:
-        """The sources, and one for each of the `kinds`."""
-        return (*self.sources, *(drawing.ask(drawing.by_row(kind), kind) for kind in self.kinds))
-
     def drafts(
         self, source: drawing.Source, view: SceneView, rng: np.random.Generator, limit: int
     ) -> Iterator[Draft]:
         """Yield the drafts of one source that are of the set."""
         for draft in source(view, rng, limit):
-            kind = draft.query.kind
-            if self.category_of and kind not in self.category_of:
+            category = self.category_of.get(draft.query.kind, draft.category)
+            if category.value not in self.categories:
                 continue
-            if self.seeable_names and any(map(view.names_material, draft.query.phrases)):
-                continue
-            yield replace(draft, category=self.category_of.get(kind, draft.category))
-
-    @property
-    def asks_for_ways(self) -> bool:
-        """Whether any question needs to know where a robot can go."""
-        return QueryKind.WALK in self.category_of
-
-    @property
-    def asks_for_storeys(self) -> bool:
-        """Whether any question needs to know the heights of floors."""
-        return floors in self.sources
+            if not (self.seeable_names and any(map(view.names_material, draft.query.phrases))):
+                yield replace(draft, category=category)
 
 
 EXACT = QuestionSet(
@@ -117,7 +100,7 @@ EXACT = QuestionSet(
         robot_tasks.reachability,
         robot_tasks.affordance,
         robot_tasks.precondition,
-        floors,
+        space.floors,
     ),
     tolerances={QueryKind.CENTER: 0.3},
     shares={
@@ -146,7 +129,6 @@ def generate_questions(
     scene: str,
     seed: int,
     count: int = DEFAULT_COUNT,
-    categories: Sequence[str] = (),
     asked: QuestionSet = EXACT,
 ) -> list[Question]:
     """Generate exact questions about everything that a trajectory saw.
@@ -161,8 +143,6 @@ def generate_questions(
         The same arguments and seed give the same questions in the same order.
     count : int
         Questions wanted; fewer come if the scene does not allow as many.
-    categories : sequence of str
-        Some of the categories of `asked`, each of which gets an equal share; else all.
     asked : QuestionSet
         Sources of questions and their categories.
 
@@ -174,24 +154,17 @@ def generate_questions(
     Raises
     ------
     QuestionError
-        If `count` is below 1 or a category is unknown.
+        If `count` is below 1.
     """
-    categories = categories or asked.categories
-    unknown = [name for name in categories if name not in asked.categories]
-    if count < 1 or unknown:
+    if count < 1:
         raise QuestionError(
-            f'exact questions for scene "{scene}": count is {count}, categories are '
-            f'{list(categories)}; count must be at least 1, categories come from '
-            f'{list(asked.categories)}'
+            f'questions for scene "{scene}": count is {count}, at least 1 is asked'
         )
-    quota = _quota(count, categories, asked.shares)
+    quota = _quota(count, asked.categories, asked.shares)
     drafts = candidates(view, seed, max(_LEAST_CANDIDATES, 6 * max(quota.values())), asked)
     chosen = select(drafts, quota, view.by_label, asked.weights)
-    return [
-        question
-        for draft in chosen
-        if (question := question_of(draft, scene, seed, asked)) is not None
-    ]
+    worded_drafts = (question_of(draft, scene, seed, asked) for draft in chosen)
+    return [question for question in worded_drafts if question is not None]
 
 
 def questions_about(
@@ -207,33 +180,24 @@ def questions_about(
     Without a count they are DEFAULT_COUNT, and fewer in a scene of few objects. The provenance of
     each has the least `visible_share` of the objects that it rests on.
     """
-    things = sum(
-        truth.graph.by_id[number].kind is NodeKind.OBJECT for number in truth.seen_instances
-    )
     if not any(node.kind is NodeKind.OBJECT for node in truth.graph.nodes):
         return []  # a cloud without labels; only absence could be asked about
     if count is None:
+        seen = (truth.graph.by_id[number] for number in truth.seen_instances)
+        things = sum(node.kind is NodeKind.OBJECT for node in seen)
         count = max(len(asked.categories), min(DEFAULT_COUNT, QUESTIONS_AN_OBJECT * things))
-    fair = truth.evaluated_graph
     also: list[SceneGraph] = []
     # Only then were the relations derived from the scene, by known thresholds.
     if truth.visible_graph is not None:
         also += [truth.graph, truth.visible_graph]
-        also += with_neighbour_margins(fair)
+        also += with_neighbour_margins(truth.evaluated_graph)
     storeys_m: tuple[tuple[float, ...], ...] = ()
-    if asked.asks_for_storeys or asked.asks_for_ways:
+    asks_for_ways = space.ways in asked.sources
+    if asks_for_ways or space.floors in asked.sources:
         found = find_storeys(np.concatenate([truth.surface.points, truth.unseen.points]))
-        several = len(found) > 1
-        storeys_m = (found, find_storeys(truth.surface.points)) if several else ()
-    view = SceneView(
-        fair,
-        truth.seen_instances,
-        find_glimpsed_instances(truth),
-        truth.label_set,
-        also,
-        ways_on(truth.surface, truth.unseen) if asked.asks_for_ways else (),
-        storeys_m,
-    )
+        storeys_m = (found, find_storeys(truth.surface.points)) if len(found) > 1 else ()
+    ways = ways_on(truth.surface, truth.unseen) if asks_for_ways else ()
+    view = SceneView.of_path(truth, also=also, ways=ways, storeys_m=storeys_m)
     questions = generate_questions(view, scene=scene, seed=seed, count=count, asked=asked)
     return [_with_share(question, truth.visible_shares) for question in questions]
 
@@ -282,12 +246,8 @@ def candidates(view: SceneView, seed: int, limit: int, asked: QuestionSet = EXAC
 
     Each source looks at `limit` objects or pairs at most; `seed` decides the order.
     """
-    others = [view.read(index) for index in view.others]
-    others += [view.read(view.index, ways) for ways in view.ways[1:]]
-    others += [view.read(view.index, storeys_m=z_m) for z_m in view.storeys_m[1:]]
-    wide = view.read(view.wide)
     drafts: dict[object, Draft] = {}
-    for number, source in enumerate(asked.all_sources):
+    for number, source in enumerate((*asked.sources, *map(drawing.ask_by_row, asked.kinds))):
         rng = np.random.default_rng([seed, number])
         for draft in shuffled(rng, asked.drafts(source, view, rng, limit)):
             query = draft.query
@@ -295,9 +255,9 @@ def candidates(view: SceneView, seed: int, limit: int, asked: QuestionSet = EXAC
             if found.value is None or draft.answer not in (None, found.value):
                 continue
             tolerance = asked.tolerances.get(query.kind, found.tolerance)
-            if wide.execute(query).value == found.value and all(
+            if view.wide_reader.execute(query).value == found.value and all(
                 same_answer(reader.execute(query).value, found.value, tolerance / 2)
-                for reader in others
+                for reader in view.others
             ):
                 nodes = draft.nodes or found.nodes
                 draft = replace(draft, answer=found.value, tolerance=tolerance, nodes=nodes)

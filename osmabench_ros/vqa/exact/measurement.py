@@ -15,6 +15,7 @@ from osmabench_ros.vqa.exact.view import (
     is_basic,
     make_draft,
     material_of,
+    plain_color_of,
     sample_pairs,
     shuffled,
 )
@@ -31,7 +32,7 @@ LARGEST_COUNT = 12
 def colors(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask for the colour of an object, and whether it has the right or a clearly wrong one."""
     kinds = (QueryKind.COLOR_OF, QueryKind.HAS_COLOR)
-    yield from _ask_attribute(view, rng, limit, kinds, _plain_color, confusable)
+    yield from _ask_attribute(view, rng, limit, kinds, plain_color_of, confusable)
 
 
 def materials(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
@@ -39,11 +40,6 @@ def materials(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator
     kinds = (QueryKind.MATERIAL_OF, QueryKind.HAS_MATERIAL)
     fewer = min(limit, len(view.named) // 8 + 1)
     yield from _ask_attribute(view, rng, fewer, kinds, material_of, str.__eq__)
-
-
-def _plain_color(node: SceneNode) -> str:
-    color = color_of(node)
-    return color if is_basic(color) else ''
 
 
 def _ask_attribute(

@@ -11,9 +11,9 @@ from osmabench_ros.vqa.exact.view import (
     Draft,
     SceneView,
     color_of,
-    is_basic,
     label_of,
     make_draft,
+    plain_color_of,
     sample_pairs,
     shuffled,
 )
@@ -160,7 +160,7 @@ def absent(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
 
 def _name_wrong_colors(view: SceneView, rng: np.random.Generator) -> Iterator[str]:
     """Yield classes of the scene in a colour of the scene that none of them has."""
-    palette = sorted({color for node in view.objects if is_basic(color := color_of(node))})
+    palette = sorted({plain_color_of(node) for node in view.objects} - {''})
     for label, nodes in view.groups.items():
         own = [color_of(node) for node in nodes]
         if '' not in own:

@@ -69,7 +69,7 @@ def _is_between(view: SceneView, node: SceneNode) -> bool:
         other.id != node.id
         and _is_over(other, box)
         and other.known_box.minimum[2] <= box.maximum[2] < other.known_box.maximum[2]
-        for graph in (view.graph, *(index.graph for index in view.others))
+        for graph in view.graphs
         for other in graph.of_kind(NodeKind.OBJECT)
     )
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,9 +134,9 @@ class SceneView:
         storeys_m: Sequence[tuple[float, ...]] = (),
     ) -> None:
         self.graph = graph
+        self.graphs = (graph, *also)
         self.ways = ways
         self.storeys_m = storeys_m
-        self.others = tuple(GraphIndex(other, seen_ids) for other in also)
         self.index = GraphIndex(graph, seen_ids)
         self.wide = GraphIndex(graph, {*seen_ids, *glimpsed_ids})
         own = [] if label_set is None else label_set.structure_names
@@ -144,33 +144,29 @@ class SceneView:
         self.structure = {normalised_name(label) for label in (*own, *building)}
         offered = () if label_set is None else label_set.by_name
         self.vocabulary = {normalised_name(label) for label in offered}
+        self.reader = self._read(self.index)
+        self.wide_reader = self._read(self.wide)
+        self.others = [
+            *(self._read(GraphIndex(other, seen_ids)) for other in also),
+            *(self._read(self.index, number) for number in range(1, len(ways))),
+            *(self._read(self.index, 0, number) for number in range(1, len(storeys_m))),
+        ]
 
-    @cached_property
-    def reader(self) -> GraphReader:
-        """Reader of the seen part, with the first of the ways and of the heights of floors."""
-        return self.read(self.index)
-
-    def read(
-        self,
-        index: GraphIndex,
-        ways: FloorWays | None = None,
-        storeys_m: tuple[float, ...] | None = None,
-    ) -> GraphReader:
-        """Return a reader of an index, with other ways or heights of floors."""
-        heights_m = next(iter(self.storeys_m), ()) if storeys_m is None else storeys_m
+    def _read(self, index: GraphIndex, ways: int = 0, storeys: int = 0) -> GraphReader:
+        """Return a reader of an index, with ways and heights of floors by their numbers."""
         return GraphReader(
             index.graph,
             self.vocabulary | set(index.by_label),
             index=index,
-            ways=ways or next(iter(self.ways), None),
-            storeys_m=lambda: heights_m,
+            ways=self.ways[ways] if self.ways else None,
+            storeys_m=lambda: self.storeys_m[storeys] if self.storeys_m else (),
         )
 
     @classmethod
-    def of_path(cls, truth: GroundTruth) -> SceneView:
+    def of_path(cls, truth: GroundTruth, **more: Any) -> SceneView:
         """Return the objects that a path saw, and the ones that a map may have glimpsed."""
         glimpsed = find_glimpsed_instances(truth)
-        return cls(truth.evaluated_graph, truth.seen_instances, glimpsed, truth.label_set)
+        return cls(truth.evaluated_graph, truth.seen_instances, glimpsed, truth.label_set, **more)
 
     @cached_property
     def _rivals(self) -> Mapping[str, tuple[SceneNode, ...]]:
@@ -212,7 +208,7 @@ class SceneView:
         for label, nodes in self.groups.items():
             for node in nodes:
                 rivals = self._rivals[label]
-                name = label if len(rivals) == 1 else _telling_name(label, node, rivals)
+                name = label if len(rivals) == 1 else _find_telling_name(label, node, rivals)
                 if name:
                     found[node.id] = name
         return found
@@ -298,6 +294,12 @@ def is_basic(color: str) -> bool:
     return color in english.BASIC_COLORS
 
 
+def plain_color_of(node: SceneNode) -> str:
+    """Return the colour of a node, '' if it is unknown, mixed, or not basic."""
+    color = color_of(node)
+    return color if is_basic(color) else ''
+
+
 def material_of(node: SceneNode) -> str:
     """Return the material noun of a node, '' if unknown, mixed, or not one the questions use."""
     if knowledge().is_mixed(label_of(node)):
@@ -306,24 +308,18 @@ def material_of(node: SceneNode) -> str:
     return noun if noun in english.MATERIALS else ''
 
 
-def _telling_name(label: str, node: SceneNode, rivals: Sequence[SceneNode]) -> str:
-    others = [other for other in rivals if other is not node]
-    color = color_of(node)
-    material = material_of(node)
-    if not is_basic(color):
-        color = ''
-    if color and all(color_of(o) and not english.confusable(color, color_of(o)) for o in others):
-        return f'{color} {label}'
-    if material and all(material_of(o) not in ('', material) for o in others):
-        return f'{english.MATERIALS[material]} {label}'
-    if color and material and all(_differs(o, color, material) for o in others):
-        return f'{color} {english.MATERIALS[material]} {label}'
+def _find_telling_name(label: str, node: SceneNode, rivals: Sequence[SceneNode]) -> str:
+    """Return a label after the fewest attributes that differ from those of its rivals, else ''."""
+    color, material = plain_color_of(node), material_of(node)
+    for said in ((color, ''), ('', material), (color, material)):
+        if all(_differs(other, *said) for other in rivals if other is not node):
+            return ' '.join(filter(None, (said[0], english.MATERIALS.get(said[1]), label)))
     return ''
 
 
 def _differs(other: SceneNode, color: str, material: str) -> bool:
-    far_color = bool(color_of(other)) and not english.confusable(color, color_of(other))
-    return far_color or material_of(other) not in ('', material)
+    far_color = color and color_of(other) and not english.confusable(color, color_of(other))
+    return bool(far_color or (material and material_of(other) not in ('', material)))
 
 
 def shuffled(rng: np.random.Generator, items: Iterable[Item]) -> list[Item]:
