@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any
 
@@ -156,12 +156,10 @@ class Question:
             raise ValueError(f'the answer of question "{self.id}" is {self.answer!r}; {fault}')
 
 
-_LENGTHS = {AnswerType.COORDINATES: 3, AnswerType.BOX: 6}
-
-
 def _fault_of_answer(question: Question) -> str:
     """Return the form that an answer of its type must have, '' if it has it."""
     kind, answer = question.answer_type, question.answer
+    items = answer if isinstance(answer, tuple) else ()
     if (kind is AnswerType.CHOICE) != bool(question.options):
         return 'a question of type choice has options, and no other'
     if kind is AnswerType.CHOICE:
@@ -169,32 +167,21 @@ def _fault_of_answer(question: Question) -> str:
         if not 2 <= distinct == len(question.options) <= len(LETTERS):
             return f'a choice is made from 2 to {len(LETTERS)} different options'
         return '' if answer in question.options else 'a choice is the text of one of its options'
-    if kind in _LENGTHS:
-        return _fault_of_lengths(kind, answer)
+    if kind in (AnswerType.COORDINATES, AnswerType.BOX):
+        count = 3 if kind is AnswerType.COORDINATES else 6
+        numbers = [float(item) for item in items if isinstance(item, (int, float))]
+        if len(numbers) != count or not all(map(math.isfinite, numbers)):
+            return f'the answer of a question of type {kind.value} is {count} lengths in metres'
+        corners = zip(numbers[:3], numbers[3:], strict=False)
+        return 'the lower corner of a box comes first' if any(a > b for a, b in corners) else ''
     if kind in (AnswerType.SET, AnswerType.ORDERED_LIST):
-        if not isinstance(answer, tuple) or not (
-            all(type(item) is int for item in answer)
-            or all(isinstance(item, str) and item.strip() for item in answer)
-        ):
+        are_names = all(isinstance(item, str) and item.strip() for item in items)
+        if not isinstance(answer, tuple) or not (are_names or {*map(type, items)} == {int}):
             return f'the answer of a question of type {kind.value} is a list of ids or of names'
         repeated = kind is AnswerType.SET and len(set(answer)) < len(answer)
         return 'a set has each item once' if repeated else ''
     if isinstance(answer, tuple):
         return f'the answer of a question of type {kind.value} is no list'
-    return ''
-
-
-def _fault_of_lengths(kind: AnswerType, answer: AnswerValue) -> str:
-    count = _LENGTHS[kind]
-    numbers = isinstance(answer, tuple) and [
-        float(item) for item in answer if isinstance(item, (int, float))
-    ]
-    if not numbers or len(numbers) != count or not all(map(math.isfinite, numbers)):
-        return f'the answer of a question of type {kind.value} is {count} lengths in metres'
-    if kind is AnswerType.BOX and any(
-        low > high for low, high in zip(numbers[:3], numbers[3:], strict=True)
-    ):
-        return 'the lower corner of a box comes first'
     return ''
 
 
@@ -289,15 +276,7 @@ class Inquiry:
 
 def inquiry(question: Question) -> Inquiry:
     """Return a question without its answer, evidence, category and provenance."""
-    return Inquiry(
-        question.id,
-        question.text,
-        question.answer_type,
-        question.options,
-        question.unit,
-        question.images,
-        question.context_change,
-    )
+    return Inquiry(**{item.name: getattr(question, item.name) for item in fields(Inquiry)})
 
 
 def question_id(suite: str, scene: str, text: str) -> str:

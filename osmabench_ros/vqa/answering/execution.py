@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -72,8 +72,8 @@ class GraphReader:
         self.matcher = LabelMatcher(self.index.by_label, vocabulary, embedder)
         self._ways = ways
         self._storeys_m = cache(storeys_m)
-        self._lengths: dict[tuple[int, int], float] = {}
-        self._found: dict[str, Referents] = {}
+        self._resolve = cache(self._search)
+        self._find_length_m = cache(self._measure_way_m)
 
     @classmethod
     def of_map(cls, semantic_map: SemanticMap, embedder: Embedder | None = None) -> GraphReader:
@@ -94,7 +94,7 @@ class GraphReader:
 
     def all_named(self, phrase: str) -> tuple[SceneNode, ...]:
         """Return all that a phrase may mean, best observed first."""
-        return self._resolve_phrases(phrase).nodes
+        return self._resolve(phrase)[0]
 
     def execute(self, query: Query) -> GraphAnswer:
         """Return the answer of the graph to a query, numbers to three decimals."""
@@ -108,22 +108,20 @@ class GraphReader:
 
     def existing(self, phrase: str) -> tuple[SceneNode, ...]:
         """Return all nodes that a phrase may mean, possibly none."""
-        found = self._resolve_phrases(phrase)
-        if found.attribute_unknown:
+        nodes, is_unknown = self._resolve(phrase)
+        if is_unknown:
             raise SilentError(f'the map does not give the attribute in "{phrase}"')
-        return found.nodes
+        return nodes
 
     def candidates(self, phrase: str) -> tuple[SceneNode, ...]:
         """Return the candidates for a definite phrase, without adjectives the map cannot check."""
-        found = self._resolve_phrases(phrase)
-        if found.nodes:
-            return found.nodes
-        noun = phrase.split()
-        for cut in range(1, len(noun)) if found.attribute_unknown else ():
-            fallback = self._resolve_phrases(' '.join(noun[cut:]))
-            if fallback.nodes:
-                return fallback.nodes
-        raise SilentError(f'the map has no {phrase}')
+        nodes, is_unknown = self._resolve(phrase)
+        words = phrase.split()
+        for cut in range(1, len(words)) if is_unknown else ():
+            nodes = nodes or self.all_named(' '.join(words[cut:]))
+        if not nodes:
+            raise SilentError(f'the map has no {phrase}')
+        return nodes
 
     def one(self, phrase: str) -> SceneNode:
         """Return the best candidate for a definite phrase."""
@@ -166,14 +164,14 @@ class GraphReader:
         """Return the length of the way between two boxed nodes."""
         if self._ways is None:
             raise SilentError('the map has no points to find a way on')
-        key = (min(first.id, second.id), max(first.id, second.id))
-        if key not in self._lengths:
-            nodes = [self.index.by_id[node_id] for node_id in key]
-            length_m = self._ways.between_m(*(node.known_box for node in nodes))
-            self._lengths[key] = float('nan') if length_m is None else length_m
-        if np.isnan(self._lengths[key]):
+        length_m = self._find_length_m(*sorted((first, second), key=lambda node: node.id))
+        if length_m is None:
             raise SilentError('the map has no way there')
-        return self._lengths[key]
+        return length_m
+
+    def _measure_way_m(self, first: SceneNode, second: SceneNode) -> float | None:
+        assert self._ways is not None
+        return self._ways.between_m(first.known_box, second.known_box)
 
     def line_m(self, first: SceneNode, second: SceneNode) -> NDArray[np.float64]:
         """Return the way between two boxed nodes as a polyline (N, 3)."""
@@ -188,37 +186,19 @@ class GraphReader:
             raise SilentError('the map has no points to find floors in')
         return int(find_storey(node.known_box.minimum[2], self._storeys_m()))
 
-    def _resolve_phrases(self, phrase: str) -> Referents:
-        if phrase not in self._found:
-            self._found[phrase] = self._search(phrase)
-        return self._found[phrase]
-
-    def _search(self, phrase: str) -> Referents:
+    def _search(self, phrase: str) -> tuple[tuple[SceneNode, ...], bool]:
+        """Return what a phrase may mean, and whether that is nothing for want of an attribute."""
         words = phrase.split()
         cuts = [cut for cut in range(len(words)) if set(words[:cut]) <= english.ADJECTIVES]
         # 'glass door' may be a label itself; 'red chair' only looks like one to an embedder, so
         # similarity is asked about bare nouns first.
-        for match, order in (
-            (self.matcher.same, cuts),
-            (self.matcher.similar, cuts[::-1]),
-        ):
+        for match, order in ((self.matcher.same, cuts), (self.matcher.similar, cuts[::-1])):
             for cut in order:
-                nodes = self._find_named(match(' '.join(words[cut:])))
+                labels = sorted(match(' '.join(words[cut:])))
+                nodes = [node for label in labels for node in self.index.by_label[label]]
                 if nodes:
-                    return _with_attributes(nodes, words[:cut])
-        return Referents(())
-
-    def _find_named(self, labels: frozenset[str]) -> tuple[SceneNode, ...]:
-        nodes = [node for label in sorted(labels) for node in self.index.by_label[label]]
-        return tuple(sorted(nodes, key=_reliability))
-
-
-@dataclass(frozen=True, eq=False)
-class Referents:
-    """Things a phrase may mean, best observed first, and if the map lacks the attribute."""
-
-    nodes: tuple[SceneNode, ...]
-    attribute_unknown: bool = False
+                    return _choose_by_attributes(sorted(nodes, key=_reliability), words[:cut])
+        return (), False
 
 
 def _reliability(node: SceneNode) -> tuple[float, float, int]:
@@ -226,37 +206,30 @@ def _reliability(node: SceneNode) -> tuple[float, float, int]:
     return (-node.observations, 0.0 if math.isnan(score) else -score, node.id)
 
 
-def _with_attributes(nodes: tuple[SceneNode, ...], adjectives: list[str]) -> Referents:
-    material = next(
-        (english.material_noun(w) for w in adjectives if w in english.MATERIALS.values()), ''
-    )
-    color = ' '.join(word for word in adjectives if word not in english.MATERIALS.values())
+def _choose_by_attributes(
+    nodes: list[SceneNode], adjectives: list[str]
+) -> tuple[tuple[SceneNode, ...], bool]:
+    """Return the nodes that adjectives may describe, the same basic colour first."""
+    materials = [word for word in adjectives if word in english.MATERIALS.values()]
+    material = english.material_noun(' '.join(materials[:1]))
+    color = ' '.join(word for word in adjectives if word not in materials)
     unknown = False
     for key, wanted, alike in (
         ('color', color, english.confusable),
-        ('material', material, lambda a, b: english.material_noun(a) == english.material_noun(b)),
+        ('material', material, _is_same_material),
     ):
-        if not wanted:
-            continue
-        values = {node.id: attribute(node, key) for node in nodes}
-        unknown = unknown or None in values.values()
-        nodes = _matching(nodes, values, wanted, alike)
-    return Referents(nodes, unknown and not nodes)
+        if wanted:
+            values = {node: attribute(node, key) for node in nodes}
+            unknown = unknown or None in values.values()
+            known = {node: value for node, value in values.items() if value is not None}
+            fitting = [node for node, value in known.items() if alike(value, wanted)]
+            basic = english.basic_color(wanted)
+            nodes = sorted(fitting, key=lambda node: english.basic_color(known[node]) != basic)
+    return tuple(nodes), unknown and not nodes
 
 
-def _matching(
-    nodes: tuple[SceneNode, ...],
-    values: Mapping[int, str | None],
-    wanted: str,
-    alike: Callable[[str, str], bool],
-) -> tuple[SceneNode, ...]:
-    """Return the nodes that may have the wanted value, the same basic colour first."""
-    found = [
-        (english.basic_color(value) != english.basic_color(wanted), node)
-        for node in nodes
-        if (value := values[node.id]) is not None and alike(value, wanted)
-    ]
-    return tuple(node for _, node in sorted(found, key=lambda pair: pair[0]))
+def _is_same_material(first: str, second: str) -> bool:
+    return english.material_noun(first) == english.material_noun(second)
 
 
 def attribute(node: SceneNode, key: str) -> str | None:
