@@ -80,10 +80,10 @@ def _ask_for_counts(
             anchors = [other for other in own if totals[other] == 1 and other != label]
             for anchor in anchors[:1]:
                 yield Query(QueryKind.COUNT_WITH, (label, anchor)), count
-        for item in room.relations:
+        around = [item for item in room.relations if item.relation is SpecifiedRelation.AROUND]
+        for item in around:
             group, other = room.group(item.subject), _label(room.group(item.object[0]))
-            is_around = item.relation is SpecifiedRelation.AROUND and totals[other] == 1
-            if is_around and own[_label(group)] == group.count:
+            if totals[other] == 1 and own[_label(group)] == group.count:
                 yield Query(QueryKind.ROUND, (_label(group), other)), group.count
 
 
