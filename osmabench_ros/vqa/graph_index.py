@@ -1,6 +1,6 @@
 """Index of a scene graph by label, relation and box, for questions."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -94,11 +94,8 @@ class GraphIndex:
     @cached_property
     def by_label(self) -> Mapping[str, tuple[scene_graph.SceneNode, ...]]:
         """Things by normalised best label; those without a label are left out."""
-        groups: dict[str, list[scene_graph.SceneNode]] = {}
-        for node in self.things:
-            if node.label:
-                groups.setdefault(normalised_name(node.label), []).append(node)
-        return {label: tuple(nodes) for label, nodes in groups.items()}
+        labelled = (node for node in self.things if node.label)
+        return group_nodes(labelled, lambda node: normalised_name(node.label))
 
     @cached_property
     def has_relations(self) -> bool:
@@ -127,19 +124,21 @@ class GraphIndex:
 
     def sources(self, relation: str, target: int) -> tuple[int, ...]:
         """Return the objects that have a relation to `target`, in order of id."""
-        return self._sources.get((relation, target), ())
+        return tuple(self._ends.get((relation, target, 1), ()))
 
     def targets(self, relation: str, source: int) -> tuple[int, ...]:
         """Return the objects that `source` has a relation to, in order of id."""
-        return self._targets.get((relation, source), ())
+        return tuple(self._ends.get((relation, source, 0), ()))
 
     @cached_property
-    def _sources(self) -> Mapping[tuple[str, int], tuple[int, ...]]:
-        return _group_relations((k, t, s) for k, pairs in self._pairs.items() for s, t in pairs)
-
-    @cached_property
-    def _targets(self) -> Mapping[tuple[str, int], tuple[int, ...]]:
-        return _group_relations((k, s, t) for k, pairs in self._pairs.items() for s, t in pairs)
+    def _ends(self) -> Mapping[tuple[str, int, int], list[int]]:
+        """Objects by relation, related object, and whether that is the source (0) or target."""
+        groups: dict[tuple[str, int, int], list[int]] = {}
+        for relation, pairs in self._pairs.items():
+            for source, target in sorted(pairs):
+                groups.setdefault((relation, source, 0), []).append(target)
+                groups.setdefault((relation, target, 1), []).append(source)
+        return groups
 
     def connected(self, first: int, second: int, relations: Iterable[str] | None = None) -> bool:
         """Return whether any relation, or one of some, joins two objects, either way."""
@@ -161,38 +160,37 @@ class GraphIndex:
 
     def space_above_m(self, node: scene_graph.SceneNode) -> float:
         """Return the height from an object's top to the next one over it; inf if none."""
-        ids, lows, highs = self._boxed
-        if node.box is None or not len(ids):
-            return float('inf')
         if self.sources(scene_graph.RelationType.ON.value, node.id):
             return 0.0
-        top = node.box.maximum[2]
-        over = (lows[:, :2] < node.box.maximum[:2]).all(1)
-        over &= (highs[:, :2] > node.box.minimum[:2]).all(1)
-        over &= (lows[:, 2] > top - 0.02) & (ids != node.id)
-        return float(max(0.0, lows[over, 2].min() - top)) if over.any() else float('inf')
+        ids, lows, highs = self._boxed
+        box = node.known_box
+        over = (lows[:, :2] < box.maximum[:2]).all(1) & (highs[:, :2] > box.minimum[:2]).all(1)
+        over &= (lows[:, 2] > box.maximum[2] - 0.02) & (ids != node.id)
+        return float(max(0.0, lows[over, 2].min(initial=np.inf) - box.maximum[2]))
 
     def floor_height_m(self, node: scene_graph.SceneNode) -> float:
         """Return the height of the floor under an object; the lowest point known if none is."""
-        lows = self._boxed[1]
-        under = []
-        for floor in self.by_label.get('floor', ()) if node.box is not None else ():
-            centre = node.known_box.center
-            if floor.box is not None and floor.box.maximum[2] <= centre[2]:
-                low = floor.box.minimum[:2]
-                high = floor.box.maximum[:2]
-                if (low <= centre[:2]).all() and (centre[:2] <= high).all():
-                    under.append(float(floor.box.maximum[2]))
-        return max(under, default=float(lows[:, 2].min()) if len(lows) else 0.0)
+        centre, lows_m = node.known_box.center, self._boxed[1][:, 2].tolist()
+        floors = (floor.box for floor in self.by_label.get('floor', ()))
+        under_m = [
+            float(box.maximum[2])
+            for box in floors
+            if box is not None
+            and box.maximum[2] <= centre[2]
+            and (box.minimum[:2] <= centre[:2]).all()
+            and (centre[:2] <= box.maximum[:2]).all()
+        ]
+        return max(under_m, default=min(lows_m, default=0.0))
 
 
-def _group_relations(
-    rows: Iterable[tuple[str, int, int]],
-) -> dict[tuple[str, int], tuple[int, ...]]:
-    groups: dict[tuple[str, int], list[int]] = {}
-    for kind, key, value in rows:
-        groups.setdefault((kind, key), []).append(value)
-    return {key: tuple(sorted(values)) for key, values in groups.items()}
+def group_nodes(
+    nodes: Iterable[scene_graph.SceneNode], key: Callable[[scene_graph.SceneNode], str]
+) -> dict[str, tuple[scene_graph.SceneNode, ...]]:
+    """Return nodes by a key, in their order."""
+    groups: dict[str, list[scene_graph.SceneNode]] = {}
+    for node in nodes:
+        groups.setdefault(key(node), []).append(node)
+    return {name: tuple(group) for name, group in groups.items()}
 
 
 def centre_distance_m(first: scene_graph.SceneNode, second: scene_graph.SceneNode) -> float:

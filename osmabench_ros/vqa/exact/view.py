@@ -18,7 +18,7 @@ from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa import english
 from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.answering.ways import FloorWays
-from osmabench_ros.vqa.graph_index import GraphIndex
+from osmabench_ros.vqa.graph_index import GraphIndex, group_nodes
 from osmabench_ros.vqa.kinds import Kind, Query
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import AnswerValue, Category, PromptCategory, SpatialCategory
@@ -171,7 +171,7 @@ class SceneView:
     @cached_property
     def _rivals(self) -> Mapping[str, tuple[SceneNode, ...]]:
         """All objects that a map may have, by label."""
-        return _group_by_label(node for node in self.wide.things if node.label)
+        return group_nodes((node for node in self.wide.things if node.label), label_of)
 
     @cached_property
     def objects(self) -> tuple[SceneNode, ...]:
@@ -185,7 +185,7 @@ class SceneView:
     @cached_property
     def by_label(self) -> Mapping[str, tuple[SceneNode, ...]]:
         """Those objects by label, labels in order."""
-        return dict(sorted(_group_by_label(self.objects).items()))
+        return dict(sorted(group_nodes(self.objects, label_of).items()))
 
     @cached_property
     def _heads(self) -> Counter[str]:
@@ -268,13 +268,6 @@ class SceneView:
         own = sorted(filter(plausible, offered))
         common = [label for label in knowledge().household if plausible(label)]
         return (*own, *(label for label in common if label not in own))
-
-
-def _group_by_label(nodes: Iterable[SceneNode]) -> dict[str, tuple[SceneNode, ...]]:
-    groups: dict[str, list[SceneNode]] = {}
-    for node in nodes:
-        groups.setdefault(label_of(node), []).append(node)
-    return {label: tuple(group) for label, group in groups.items()}
 
 
 def label_of(node: SceneNode) -> str:
