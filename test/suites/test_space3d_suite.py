@@ -1,7 +1,6 @@
 """Space3D-Bench's kinds of questions about a small flat whose answers are known by hand."""
 
 import dataclasses
-import math
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode,
 from osmabench_ros.suites.space3d.suite import SPACE3D
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
-from osmabench_ros.vqa.answering.ways import FloorPlans, FloorWays
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.kinds import QueryKind
 from osmabench_ros.vqa.questions import AnswerType, Inquiry, SpatialCategory
@@ -146,38 +144,15 @@ def test_things_stand_symmetrically_that_are_mirror_images_about_the_middle(x, r
     assert said(dataclasses.replace(truth, graph=graph), asked) == right
 
 
-def test_a_way_leads_through_the_doorway_and_begins_where_the_robot_may_stand(truth):
-    length_m = said(
-        truth, 'What is the navigable distance in metres between the table and the bed?'
-    )
-    # From beside the table around the door posts, 0.25 m from each, to beside the bed.
-    post = DOOR_Y - 0.25
-    start, goal = (1.85, 3.425), (7.0, 2.55)
-    by_hand_m = (
-        math.dist(start, (WALL_X[0], post))
-        + (WALL_X[1] - WALL_X[0])
-        + math.dist((WALL_X[1], post), goal)
-    )
-    assert length_m == pytest.approx(by_hand_m, abs=0.35)
-    assert length_m > math.dist(start, goal) + 1
-
-
-def test_no_way_leads_through_a_closed_wall_and_none_is_asked_for(truth):
-    points = truth.surface.points
+def test_no_way_is_asked_for_through_a_closed_wall(truth):
     y = np.arange(0, DOOR_Y, 0.02)
     closing = np.stack(np.meshgrid(WALL_X, y, np.arange(0, 2, 0.02), indexing='ij'), -1)
-    closed = np.concatenate([points, closing.reshape(-1, 3).astype(np.float32)])
-    by_id = truth.graph.by_id
-    assert FloorWays(FloorPlans(points)).between_m(by_id[3].box, by_id[9].box) is not None
-    ways = FloorWays(FloorPlans(closed))
-    # Only the larger room can be reached, and the ends are moved to it.
-    through = ways.between_m(by_id[3].box, by_id[9].box)
-    assert through is None or through < 4.5
-    shut = dataclasses.replace(truth, surface=cloud(closed))
-    for item in questions_about(shut, scene='flat', seed=2, count=60, asked=SPACE3D):
-        if parsed(item.text).kind is QueryKind.WALK:
-            assert item.answer < 5
-    assert FloorWays(FloorPlans(np.zeros((0, 3)))).between_m(by_id[3].box, by_id[9].box) is None
+    points = [truth.surface.points, closing.reshape(-1, 3).astype(np.float32)]
+    shut = dataclasses.replace(truth, surface=cloud(np.concatenate(points)))
+    asked = questions_about(shut, scene='flat', seed=2, count=60, asked=SPACE3D)
+    ways_m = [item.answer for item in asked if parsed(item.text).kind is QueryKind.WALK]
+    assert ways_m
+    assert max(ways_m) < 5, 'only the larger room can be reached, and ends are moved to it'
 
 
 def test_a_map_without_points_is_not_asked_for_ways(truth, tmp_path):
