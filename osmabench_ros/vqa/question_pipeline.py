@@ -3,11 +3,12 @@
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -29,8 +30,9 @@ from osmabench_ros.vqa.questions import (
     Category,
     Evidence,
     Question,
-    question_id,
+    make_question,
 )
+from osmabench_ros.vqa.schemas import make_request
 
 MOST_OVERUSED_IN_FRAME = 5
 """Questions about overused objects that one frame may contribute, as in OSMa-Bench."""
@@ -46,13 +48,22 @@ _VAGUE = re.compile(
     r'|and/or|several|various|many|few|assorted|unknown|cannot be|not specified)\b',
     re.IGNORECASE,
 )
-_YES_NO_CATEGORIES = frozenset(
-    (
-        Category.EXISTENCE_POSITIVE.value,
-        Category.EXISTENCE_NEGATIVE.value,
-        Category.BINARY_LOGICAL.value,
-    )
-)
+_YES_NO = (Category.EXISTENCE_POSITIVE, Category.EXISTENCE_NEGATIVE, Category.BINARY_LOGICAL)
+
+
+@dataclass(frozen=True)
+class FrameImage:
+    """A frame to write questions about, with its 0-based number in the sequence."""
+
+    index: int
+    image: ImagePart
+
+
+@dataclass(frozen=True)
+class DescribedFrame(FrameImage):
+    """A frame with statements about it."""
+
+    description: schemas.Description
 
 
 @dataclass(frozen=True)
@@ -60,7 +71,7 @@ class Candidate:
     """A written question on its way through validation; `objects` are normalised names."""
 
     id: str
-    frame: int
+    frame: DescribedFrame
     category: str
     text: str
     answer: str
@@ -71,9 +82,27 @@ class Candidate:
         """Kind of its answer."""
         if plain(self.answer) in ('yes', 'no'):
             return AnswerType.YES_NO
-        return (
-            AnswerType.INTEGER if self.category == Category.MEASUREMENT.value else AnswerType.TEXT
-        )
+        return AnswerType.INTEGER if self.category == Category.MEASUREMENT else AnswerType.TEXT
+
+    @property
+    def fault(self) -> str:
+        """Why it is malformed, dependent on the view, vague or miscounted; '' if it is not."""
+        number = as_number(self.answer)
+        counts = {normalised_name(x.name): x.count for x in self.frame.description.objects}
+        described = counts.get(self.objects[0]) if len(self.objects) == 1 else None
+        is_count = self.category == Category.MEASUREMENT
+        faults = {
+            f'unknown category "{self.category}"': self.category not in list(Category),
+            'depends on the viewpoint or names the image': _VIEW.search(self.text),
+            'the answer is vague': _VAGUE.search(self.answer),
+            'the answer is longer than a noun phrase': len(self.answer.split()) > 6,
+            'the answer of a yes-or-no category is neither': (
+                self.category in _YES_NO and as_yes_no(self.answer) is None
+            ),
+            'the answer of a measurement is no number': is_count and number is None,
+            f'the description has {described}': is_count and described not in (None, number),
+        }
+        return next((fault for fault, is_found in faults.items() if is_found), '')
 
 
 @dataclass(frozen=True)
@@ -86,63 +115,35 @@ class Removal:
     reason: str
 
 
-Sifted = tuple[list[Candidate], list[Removal]]
+Sieve = Callable[[Sequence[Candidate]], Mapping[str, str]]
+"""Returns why some questions are removed, by their ids."""
 
 
-def remove(candidates: Sequence[Candidate], stage: str, reasons: Mapping[str, str]) -> Sifted:
-    """Return the candidates without a reason to be removed, and the removals of the others."""
-    by_id = {candidate.id: candidate for candidate in candidates}
-    removals = [Removal(key, by_id[key].text, stage, why) for key, why in reasons.items()]
-    return [candidate for candidate in candidates if candidate.id not in reasons], removals
+def sift(
+    candidates: Sequence[Candidate], sieves: Iterable[tuple[str, Sieve]]
+) -> tuple[list[Candidate], list[Removal]]:
+    """Return the candidates that pass each stage, and the removals of the others."""
+    kept = list(candidates)
+    removals: list[Removal] = []
+    for stage, find_reasons in sieves:
+        reasons = find_reasons(kept)
+        texts = {item.id: item.text for item in kept}
+        removals += [Removal(key, texts[key], stage, why) for key, why in reasons.items()]
+        kept = [item for item in kept if item.id not in reasons]
+    return kept, removals
 
 
-def sift_by_rules(
-    candidates: Sequence[Candidate], counts: Mapping[int, Mapping[str, int]]
-) -> Sifted:
-    """Remove malformed, view-dependent, vague, duplicate and contradictory questions.
+def find_faults(candidates: Sequence[Candidate]) -> dict[str, str]:
+    """Return the faults of questions by their ids."""
+    return {item.id: item.fault for item in candidates if item.fault}
 
-    `counts` has, by frame, how many of each object its description has. Of two equal questions
-    "Yes" beats "No", and the larger number wins, because one frame does not show everything.
+
+def find_duplicates(candidates: Sequence[Candidate]) -> dict[str, str]:
+    """Return why questions that are asked several times are removed, by their ids.
+
+    Of two equal questions "Yes" beats "No", and the larger number wins, because one frame does
+    not show everything. Other answers contradict each other.
     """
-    faults = {item.id: _fault(item, counts.get(item.frame, {})) for item in candidates}
-    kept, removals = remove(candidates, 'rules', {key: why for key, why in faults.items() if why})
-    unique, more = remove(kept, 'rules', _find_duplicates(kept))
-    return unique, [*removals, *more]
-
-
-def _fault(candidate: Candidate, counts: Mapping[str, int]) -> str:
-    known = {category.value for category in Category}
-    checks: tuple[tuple[bool, str], ...] = (
-        (candidate.category not in known, f'unknown category "{candidate.category}"'),
-        (bool(_VIEW.search(candidate.text)), 'depends on the viewpoint or names the image'),
-        (bool(_VAGUE.search(candidate.answer)), 'the answer is vague'),
-        (len(candidate.answer.split()) > 6, 'the answer is longer than a noun phrase'),
-        (
-            candidate.category in _YES_NO_CATEGORIES and as_yes_no(candidate.answer) is None,
-            'the answer of a yes-or-no category is neither',
-        ),
-        (
-            candidate.category == Category.MEASUREMENT.value
-            and as_number(candidate.answer) is None,
-            'the answer of a measurement is no number',
-        ),
-    )
-    return next((reason for fails, reason in checks if fails), '') or _miscount(candidate, counts)
-
-
-def _miscount(candidate: Candidate, counts: Mapping[str, int]) -> str:
-    """Compare a count with the description it was written from."""
-    number = as_number(candidate.answer)
-    if candidate.category != Category.MEASUREMENT.value or number is None:
-        return ''
-    if len(candidate.objects) != 1 or candidate.objects[0] not in counts:
-        return ''
-    described = counts[candidate.objects[0]]
-    return '' if described == number else f'the description has {described}'
-
-
-def _find_duplicates(candidates: Sequence[Candidate]) -> dict[str, str]:
-    """Return why questions that are asked several times are removed, by their ids."""
     groups: dict[str, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         groups[plain(candidate.text).rstrip('?')].append(candidate)
@@ -163,8 +164,8 @@ def _weight(candidate: Candidate) -> tuple[float, float]:
     return (float(as_yes_no(candidate.answer) == 'yes'), -1.0 if number is None else number)
 
 
-def sift_by_overuse(candidates: Sequence[Candidate]) -> Sifted:
-    """Limit questions about objects that are asked about far more than the median object.
+def find_overused(candidates: Sequence[Candidate]) -> dict[str, str]:
+    """Return why questions about objects that are asked about far too often are removed, by id.
 
     OSMa-Bench's rule: an object is overused above three times the median; a frame keeps five
     questions about overused objects.
@@ -174,10 +175,10 @@ def sift_by_overuse(candidates: Sequence[Candidate]) -> Sifted:
     reasons = {}
     for candidate in candidates:
         names = sorted(too_often.intersection(candidate.objects))
-        in_frame[candidate.frame] += bool(names)
-        if names and in_frame[candidate.frame] > MOST_OVERUSED_IN_FRAME:
+        in_frame[candidate.frame.index] += bool(names)
+        if names and in_frame[candidate.frame.index] > MOST_OVERUSED_IN_FRAME:
             reasons[candidate.id] = f'"{names[0]}" is overused'
-    return remove(candidates, 'overuse', reasons)
+    return reasons
 
 
 def object_histogram(candidates: Iterable[Candidate]) -> dict[str, int]:
@@ -186,10 +187,11 @@ def object_histogram(candidates: Iterable[Candidate]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def balance(candidates: Sequence[Candidate]) -> Sifted:
-    """Cut the longer side of yes and no in each category; objects asked about most go first.
+def find_unbalanced(candidates: Sequence[Candidate]) -> dict[str, str]:
+    """Return why the longer side of yes and no in a category is cut, by the ids of its questions.
 
-    Existence-Positive and -Negative hold one side each and are balanced against each other.
+    Objects asked about most go first. Existence-Positive and -Negative hold one side each and are
+    balanced against each other.
     """
     usage = object_histogram(candidates)
     sides: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
@@ -208,7 +210,7 @@ def balance(candidates: Sequence[Candidate]) -> Sifted:
         room = other if other else -(-len(items) // 3)
         for candidate in sorted(items, key=rank)[: max(0, len(items) - room)]:
             reasons[candidate.id] = f'too many answers "{said}"'
-    return remove(candidates, 'balance', reasons)
+    return reasons
 
 
 def normalize_objects(names: Iterable[Any]) -> tuple[str, ...]:
@@ -225,14 +227,12 @@ class CategoryRequest(Strict):
     meaning: str
 
 
-class _Requests(Strict):
-    categories: tuple[CategoryRequest, ...]
-
-
 def category_requests(prompt: Prompt) -> tuple[CategoryRequest, ...]:
     """Return the categories that a prompt file lists; raises ConfigError if one is malformed."""
-    data = {'categories': prompt.settings.get('categories', ())}
-    return validated(_Requests, data, f'prompt "{prompt.name}"').categories
+    categories = prompt.settings.get('categories', ())
+    return validated(
+        tuple[CategoryRequest, ...], categories, f'prompt "{prompt.name}", categories'
+    )
 
 
 _MOST_OBJECTS = 60
@@ -264,17 +264,10 @@ def write_histogram(path: Path, before: Mapping[str, int], after: Mapping[str, i
     write_text(path, vl_convert.vegalite_to_svg(chart.to_dict()))
 
 
+Item = TypeVar('Item')
 SUITE = 'written_questions'
 CHECK_BATCH = 5
 """Questions a checking prompt, as in OSMa-Bench."""
-
-
-@dataclass(frozen=True)
-class FrameImage:
-    """A frame to write questions about, with its 0-based number in the sequence."""
-
-    index: int
-    image: ImagePart
 
 
 @dataclass(frozen=True)
@@ -305,78 +298,80 @@ class QuestionWriter:
         self._check = load_prompt('check_questions')
         self.categories = category_requests(self._write)
 
-    def description_requests(self, frames: Sequence[FrameImage]) -> list[ModelRequest]:
-        """Return the requests for descriptions, one per frame."""
-        prompt = self._describe.render()
-        system = self._describe.system
-        return [
-            ModelRequest(prompt, system, (frame.image,), schemas.schema(schemas.Description))
-            for frame in frames
-        ]
+    def description_request(self, frame: FrameImage) -> ModelRequest:
+        """Return the request for a description of a frame."""
+        return make_request(self._describe, schemas.Description, (frame.image,))
 
-    def writing_request(self, description: schemas.Description) -> ModelRequest:
+    def writing_request(self, frame: DescribedFrame) -> ModelRequest:
         """Return the request for the questions about a frame."""
-        prompt = self._write.render(
-            statements=description.statements,
-            objects=[item.model_dump() for item in description.objects],
-            categories=self.categories,
-        )
-        return ModelRequest(
-            prompt, self._write.system, schema=schemas.schema(schemas.WrittenQuestions)
+        values = frame.description.model_dump()
+        return make_request(
+            self._write, schemas.WrittenQuestions, **values, categories=self.categories
         )
 
-    def check_request(
-        self, group: Sequence[Candidate], description: schemas.Description, image: ImagePart
-    ) -> ModelRequest:
-        """Return the request to look again at some questions about one frame."""
-        questions = [
-            {'id': item.id, 'question': item.text, 'answer': item.answer} for item in group
-        ]
-        prompt = self._check.render(statements=description.statements, questions=questions)
-        return ModelRequest(prompt, self._check.system, (image,), schemas.schema(schemas.Checks))
+    def check_requests(
+        self, candidates: Iterable[Candidate]
+    ) -> list[tuple[Sequence[Candidate], ModelRequest]]:
+        """Return the requests to look again at questions, with those that each is about."""
+        groups = []
+        for _, of_frame in groupby(candidates, lambda item: item.frame.index):
+            own = list(of_frame)
+            groups += [own[i : i + CHECK_BATCH] for i in range(0, len(own), CHECK_BATCH)]
+        return [(group, self._check_request(group[0].frame, group)) for group in groups]
+
+    def _check_request(self, frame: DescribedFrame, group: Sequence[Candidate]) -> ModelRequest:
+        return make_request(
+            self._check, schemas.Checks, (frame.image,), statements=frame.description.statements,
+            questions=[{'id': x.id, 'question': x.text, 'answer': x.answer} for x in group],
+        )  # fmt: skip
 
     def write(
         self, frames: Sequence[FrameImage], *, scene: str, progress: Progress = silent
     ) -> WrittenSet:
         """Return the question set of a scene; raises IncompleteError if the server failed."""
-        failed: dict[int, str] = {}
-        requests = self.description_requests(frames)
-        descriptions = self._ask_frames(
-            dict(zip((frame.index for frame in frames), requests, strict=True)),
-            schemas.Description, failed, share(progress, 0.0, 1 / 3), 'descriptions',
+        described = self._ask(
+            [(frame, self.description_request(frame)) for frame in frames],
+            schemas.Description, share(progress, 0.0, 1 / 3), 'descriptions',
         )  # fmt: skip
-        written = self._ask_frames(
-            {index: self.writing_request(item) for index, item in descriptions.items()},
-            schemas.WrittenQuestions, failed, share(progress, 1 / 3, 2 / 3), 'questions',
+        known = [
+            DescribedFrame(frame.index, frame.image, reply.value)
+            for frame, reply in described
+            if reply.value is not None
+        ]
+        failed = {frame.index: str(x.error) for frame, x in described if x.value is None}
+        written = self._ask(
+            [(frame, self.writing_request(frame)) for frame in known],
+            schemas.WrittenQuestions, share(progress, 1 / 3, 2 / 3), 'requests for questions',
         )  # fmt: skip
+        failed |= {frame.index: str(x.error) for frame, x in written if x.value is None}
         candidates = [
             Candidate(
-                f'f{index:06d}-{number:03d}',
-                index,
+                f'f{frame.index:06d}-{number:03d}',
+                frame,
                 item.category,
                 ' '.join(item.question.split()),
                 ' '.join(item.answer.split()),
                 normalize_objects(item.objects),
             )
-            for index, reply in written.items()
-            for number, item in enumerate(reply.questions)
+            for frame, reply in written
+            for number, item in enumerate(reply.value.questions if reply.value else ())
         ]
-        counts = {
-            index: {
-                name: item.count for item in d.objects for name in normalize_objects([item.name])
-            }
-            for index, d in descriptions.items()
-        }
-        kept, removals = sift_by_rules(candidates, counts)
-        kept, overuse = sift_by_overuse(kept)
-        images = {frame.index: frame.image for frame in frames}
-        reasons = self._check_questions(kept, descriptions, images, share(progress, 2 / 3, 1.0))
-        kept, doubted = remove(kept, 'model check', reasons)
-        kept, unbalanced = balance(kept)
+        check = partial(self._find_doubted, progress=share(progress, 2 / 3, 1.0))
+        kept, removals = sift(
+            candidates,
+            (
+                ('rules', find_faults),
+                ('rules', find_duplicates),
+                ('overuse', find_overused),
+                ('model check', check),
+                ('balance', find_unbalanced),
+            ),
+        )
         prompts = tuple(p.identity for p in (self._describe, self._write, self._check))
+        provenance = {'model': self._client.name, 'prompts': ' '.join(prompts)}
         return WrittenSet(
-            tuple(self._question(candidate, scene, prompts) for candidate in kept),
-            (*removals, *overuse, *doubted, *unbalanced),
+            tuple(_make_question(candidate, scene, provenance) for candidate in kept),
+            tuple(removals),
             object_histogram(candidates),
             object_histogram(kept),
             failed,
@@ -385,77 +380,45 @@ class QuestionWriter:
 
     def _ask(
         self,
-        requests: Sequence[ModelRequest],
+        asked: Sequence[tuple[Item, ModelRequest]],
         reply: type[schemas.Reply],
         progress: Progress,
         what: str,
-    ) -> list[Outcome[schemas.Reply]]:
+    ) -> list[tuple[Item, Outcome[schemas.Reply]]]:
+        """Return the outcome of each request with what it is about."""
+        requests = [request for _, request in asked]
         read = partial(schemas.parse, reply)
         outcomes = self._client.ask_all(requests, read, progress=progress, what=what)
-        lost = 'requests for questions' if what == 'questions' else what
-        raise_if_incomplete([outcome.failure for outcome in outcomes], lost)
-        return outcomes
+        raise_if_incomplete([outcome.failure for outcome in outcomes], what)
+        return [(item, outcome) for (item, _), outcome in zip(asked, outcomes, strict=True)]
 
-    def _ask_frames(
-        self,
-        requests: Mapping[int, ModelRequest],
-        reply: type[schemas.Reply],
-        failed: dict[int, str],
-        progress: Progress,
-        what: str,
-    ) -> dict[int, schemas.Reply]:
-        """Return replies by frame; frames without one go to `failed`, with the reason."""
-        outcomes = self._ask(list(requests.values()), reply, progress, what)
-        by_frame = dict(zip(requests, outcomes, strict=True))
-        failed |= {i: str(item.error) for i, item in by_frame.items() if item.value is None}
-        return {i: item.value for i, item in by_frame.items() if item.value is not None}
-
-    def _check_questions(
-        self,
-        candidates: Sequence[Candidate],
-        descriptions: Mapping[int, schemas.Description],
-        images: Mapping[int, ImagePart],
-        progress: Progress,
-    ) -> dict[str, str]:
+    def _find_doubted(self, candidates: Sequence[Candidate], progress: Progress) -> dict[str, str]:
         """Return why questions are removed that the model does not keep, by their ids."""
-        groups: list[list[Candidate]] = []
-        for index in descriptions:
-            own = [candidate for candidate in candidates if candidate.frame == index]
-            groups += [own[i : i + CHECK_BATCH] for i in range(0, len(own), CHECK_BATCH)]
-        requests = [
-            self.check_request(group, descriptions[group[0].frame], images[group[0].frame])
-            for group in groups
-        ]
-        outcomes = self._ask(requests, schemas.Checks, progress, 'checks')
         reasons = {}
-        for group, outcome in zip(groups, outcomes, strict=True):
-            checks = {c.id: c for c in outcome.value.checks} if outcome.value is not None else {}
+        asked = self.check_requests(candidates)
+        for group, reply in self._ask(asked, schemas.Checks, progress, 'checks'):
+            checks = {c.id: c for c in reply.value.checks} if reply.value is not None else {}
             for candidate in group:
                 check = checks.get(candidate.id)
                 if check is None:
-                    reasons[candidate.id] = str(outcome.error or 'no verdict')
+                    reasons[candidate.id] = str(reply.error or 'no verdict')
                 elif check.verdict != 'keep':
                     reasons[candidate.id] = f'{check.verdict}: {check.reason}'
         return reasons
 
-    def _question(self, candidate: Candidate, scene: str, prompts: Sequence[str]) -> Question:
-        answer: AnswerValue = candidate.answer
-        number = as_number(candidate.answer)
-        if candidate.answer_type is AnswerType.YES_NO:
-            answer = as_yes_no(candidate.answer) or candidate.answer
-        elif candidate.answer_type is AnswerType.INTEGER and number is not None:
-            answer = int(number)
-        return Question(
-            question_id(SUITE, scene, candidate.text),
-            SUITE,
-            scene,
-            candidate.category,
-            candidate.text,
-            candidate.answer_type,
-            answer,
-            evidence=Evidence(frames=(candidate.frame,)),
-            provenance={'model': self._client.name, 'prompts': ' '.join(prompts)},
-        )
+
+def _make_question(candidate: Candidate, scene: str, provenance: Mapping[str, str]) -> Question:
+    answer: AnswerValue = candidate.answer
+    number = as_number(candidate.answer)
+    if candidate.answer_type is AnswerType.YES_NO:
+        answer = as_yes_no(candidate.answer) or candidate.answer
+    elif candidate.answer_type is AnswerType.INTEGER and number is not None:
+        answer = int(number)
+    made = make_question(
+        SUITE, scene, candidate.text, candidate.answer_type, answer,
+        category=candidate.category, provenance=provenance,
+    )  # fmt: skip
+    return replace(made, evidence=Evidence(frames=(candidate.frame.index,)))
 
 
 # A rich frame: what models write about one is rarely longer.
@@ -470,22 +433,17 @@ def estimate_requests(writer: QuestionWriter, frames: Sequence[FrameImage]) -> l
     examples of a rich frame take their place: with as many questions as each category may have,
     none of them sifted out before the model checks them.
     """
-    description = schemas.Description(
-        statements=[SENTENCE] * STATEMENTS,
-        objects=[schemas.SeenObject(name='wooden chair', count=1)] * OBJECTS,
-    )
+    objects = [schemas.SeenObject(name='wooden chair', count=1)] * OBJECTS
+    description = schemas.Description(statements=[SENTENCE] * STATEMENTS, objects=objects)
     questions = sum(item.most for item in writer.categories)
-    requests = writer.description_requests(frames)
-    for frame in frames:
+    requests = [writer.description_request(frame) for frame in frames]
+    for frame in (DescribedFrame(item.index, item.image, description) for item in frames):
         candidates = [
-            Candidate(f'f{frame.index:06d}-{number:03d}', frame.index, '', SENTENCE, SENTENCE, ())
+            Candidate(f'f{frame.index:06d}-{number:03d}', frame, '', SENTENCE, SENTENCE, ())
             for number in range(questions)
         ]
-        requests.append(writer.writing_request(description))
-        requests += [
-            writer.check_request(candidates[start : start + CHECK_BATCH], description, frame.image)
-            for start in range(0, questions, CHECK_BATCH)
-        ]
+        checks = writer.check_requests(candidates)
+        requests += [writer.writing_request(frame), *(request for _, request in checks)]
     return requests
 
 

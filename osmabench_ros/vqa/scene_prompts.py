@@ -19,7 +19,6 @@ from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.language.client import ModelClient
 from osmabench_ros.language.embedding import TextEmbedder
-from osmabench_ros.language.model import ModelRequest
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.scenes.apartment.pieces import list_specifiable_classes
 from osmabench_ros.scenes.specification import (
@@ -30,7 +29,7 @@ from osmabench_ros.scenes.specification import (
 from osmabench_ros.vqa.exact.prompt_ground_truth import SUITE
 from osmabench_ros.vqa.questions import PromptCategory, Question, make_question
 from osmabench_ros.vqa.saved_answers import answer_type_of
-from osmabench_ros.vqa.schemas import WrittenQuestions, parse, schema
+from osmabench_ros.vqa.schemas import WrittenQuestions, make_request, parse
 
 PROMPTS, REJECTED = 'prompts.json', 'rejected.json'
 NEAR_DUPLICATE = 0.9
@@ -168,11 +167,10 @@ def write_prompts(
         if len(pool) >= raw:
             break
         room, arrangement = (str(rng.choice(of)) for of in (regime.rooms, regime.arrangements))
-        values = regime.model_dump()
-        text = prompt.render(**values, count=BATCH, room=room, arrangement=arrangement)
-        request = ModelRequest(
-            text, prompt.system, schema=schema(_WrittenPrompts), seed=seed + 1000 * attempt
-        )
+        request = make_request(
+            prompt, _WrittenPrompts, seed=seed + 1000 * attempt,
+            **regime.model_dump(), count=BATCH, room=room, arrangement=arrangement,
+        )  # fmt: skip
         for item in client.ask(request, partial(parse, _WrittenPrompts)).prompts:
             said = item.prompt.strip()
             faults = faults_of_prompt(said, regime, strict=strict)
@@ -215,14 +213,14 @@ def specification_of(
     A reply outside the schema, which names missing objects, or has two objects in one place, is
     asked for again; then LanguageModelError.
     """
-    prompt = load_prompt('specify_scene')
-    asked = prompt.render(
+    request = make_request(
+        load_prompt('specify_scene'),
+        _Rooms,
         text=text,
         classes=list(classes),
         relations=[item.value for item in SpecifiedRelation],
         alone=[item.value for item in SpecifiedRelation if not item.objects],
     )
-    request = ModelRequest(asked, prompt.system, schema=schema(_Rooms))
     read: Callable[[str], SceneSpecification] = lambda reply: SceneSpecification(  # noqa: E731
         name=name, prompt=text, rooms=parse(_Rooms, reply).rooms
     )
@@ -252,9 +250,7 @@ def promptgt_by_model(client: ModelClient, text: str, scene: str) -> list[Questi
     and repeated questions asked once.
     """
     prompt = load_prompt('write_promptgt')
-    request = ModelRequest(
-        prompt.render(text=text), prompt.system, schema=schema(WrittenQuestions)
-    )
+    request = make_request(prompt, WrittenQuestions, text=text)
     found: dict[str, Question] = {}
     for item in client.ask(request, partial(parse, WrittenQuestions)).questions:
         if item.category not in {category.value for category in PromptCategory}:

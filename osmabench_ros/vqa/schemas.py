@@ -1,11 +1,13 @@
 """What language models must reply, as models that make the JSON schema and check the reply."""
 
 import re
+from collections.abc import Iterable
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from osmabench_ros.language.model import RefusalError, excerpt
+from osmabench_ros.language.model import ImagePart, ModelRequest, RefusalError, excerpt
+from osmabench_ros.language.prompts import Prompt
 from osmabench_ros.vqa.judging.reading import is_refusal
 
 Reply = TypeVar('Reply', bound=BaseModel)
@@ -113,6 +115,19 @@ def schema(model: type[BaseModel]) -> dict[str, Any]:
     """
     full = model.model_json_schema()
     return _portable(full, full.get('$defs', {}))
+
+
+def make_request(
+    prompt: Prompt,
+    reply: type[BaseModel] | None,
+    images: Iterable[ImagePart] = (),
+    *,
+    seed: int = 0,
+    **values: Any,
+) -> ModelRequest:
+    """Return the request of a prompt filled with values, for a reply of a form, None for any."""
+    form = None if reply is None else schema(reply)
+    return ModelRequest(prompt.render(**values), prompt.system, tuple(images), form, seed=seed)
 
 
 def _portable(part: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:

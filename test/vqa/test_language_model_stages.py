@@ -381,5 +381,5 @@ def test_categories_and_their_numbers_come_from_the_prompt_file():
     assert {item.name for item in wanted} == set(Category)
     assert all(item.least <= item.most for item in wanted)
     unknown = replace(prompt, settings={'categories': [{'name': 'Riddles'}]})
-    with pytest.raises(ConfigError, match=r'write_questions.*categories\.0\.name'):
+    with pytest.raises(ConfigError, match=r'write_questions.*categories: 0\.name'):
         category_requests(unknown)

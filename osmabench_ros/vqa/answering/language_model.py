@@ -23,7 +23,7 @@ from osmabench_ros.vqa.answering.answerer import GRAPH, AnsweringMaterial
 from osmabench_ros.vqa.answering.pictures import question_images
 from osmabench_ros.vqa.judging.reading import is_refusal
 from osmabench_ros.vqa.questions import LETTERS, Answer, AnswerType, Inquiry, ToolUse
-from osmabench_ros.vqa.schemas import GivenAnswer, GivenAnswers, parse, schema
+from osmabench_ros.vqa.schemas import GivenAnswer, GivenAnswers, make_request, parse
 
 BATCH = 10
 """Questions per prompt, as in OSMa-Bench."""
@@ -163,9 +163,9 @@ class LanguageModelAnswerer:
         for batch in batches(inquiries, 1 if shown.tools else BATCH):
             own = tuple(image for item in batch for image in question_images(item, images))
             asked = [question_data(item) for item in batch]
-            text = self.prompt.render(questions=asked, question=asked[0], **shown.values)
-            form = None if shown.tools else schema(GivenAnswers)
-            first = model.ModelRequest(text, self.prompt.system, (*shown.images, *own), form)
+            form = None if shown.tools else GivenAnswers
+            about = {'questions': asked, 'question': asked[0], **shown.values}
+            first = make_request(self.prompt, form, (*shown.images, *own), **about)
             talks.append(_Talk(batch, first))
         return talks
 

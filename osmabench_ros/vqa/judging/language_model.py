@@ -10,7 +10,7 @@ from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.judging.reading import plain
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict
-from osmabench_ros.vqa.schemas import JudgedAnswers, parse, schema
+from osmabench_ros.vqa.schemas import JudgedAnswers, make_request, parse
 
 BATCH = 20
 
@@ -66,9 +66,7 @@ class LanguageModelJudge:
             }
             for question, answer in batch
         ]
-        return ModelRequest(
-            self.prompt.render(items=items), self.prompt.system, schema=schema(JudgedAnswers)
-        )
+        return make_request(self.prompt, JudgedAnswers, items=items)
 
 
 def _batches(pairs: Sequence[_Pair]) -> list[Sequence[_Pair]]:
