@@ -24,6 +24,7 @@ from osmabench_ros.vqa.scores import UNSERVED, compute_paired_change, interval_o
 if TYPE_CHECKING:
     import pandas as pd
 
+_PLACE = ('source', 'scene', 'condition')
 _REQUIRED = ('question', 'answer', 'category', 'scene_graph_answer')
 
 VERDICT_KEYS = (
@@ -61,15 +62,6 @@ class SavedAnswer:
     source: str = ''
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Properties of the answers in a file that its name gives."""
-
-    source: str = ''
-    scene: str = ''
-    condition: str = ''
-
-
 def read_saved_answers(paths: Sequence[Path]) -> list[SavedAnswer]:
     """Read saved answers, in order; QuestionError if a file is malformed or a folder holds none.
 
@@ -80,26 +72,32 @@ def read_saved_answers(paths: Sequence[Path]) -> list[SavedAnswer]:
     files that answer the same question of a scene under the same condition in the same folder are
     an error too.
     """
-    occurrences: Counter[tuple[str, str, str, str]] = Counter()
-    first_in: dict[tuple[str, str, str, str], Path] = {}
+    occurrences: Counter[tuple[str, ...]] = Counter()
+    first_in: dict[tuple[str, ...], Path] = {}
     saved = []
     for path in (file for given in paths for file in _list_files(given)):
         if path.name == ANSWERS and path.with_name(QUESTIONS).exists():
             saved += _read_run(path)
             continue
-        for where, row, place in _read_rows(path):
+        for where, row in _read_rows(path):
             lacking = [key for key in _REQUIRED if row.get(key) is None]
             if lacking:
                 raise QuestionError(f'{where}: "{lacking[0]}" is missing')
-            scene = str(row.get('scene', place.scene))
-            condition = str(row.get('condition', place.condition))
-            key = (place.source, scene, condition, str(row['question']))
-            if place.source and first_in.setdefault(key, path) != path:
+            key = tuple(str(row[name]) for name in (*_PLACE, 'question'))
+            source, scene, condition, text = key
+            if source and first_in.setdefault(key, path) != path:
                 raise QuestionError(
-                    f'{where}: "{row["question"]}" of scene "{scene}", condition "{condition}" is '
-                    f'answered in {first_in[key]} too; name one of the files'
+                    f'{where}: "{text}" of scene "{scene}", condition "{condition}" is answered '
+                    f'in {first_in[key]} too; name one of the files'
                 )
-            saved.append(_read_saved(row, scene, condition, occurrences[key], where, place.source))
+            name = f'{scene}/{text}/{occurrences[key]}'
+            right = str(row['answer'])
+            question = Question(
+                name, 'saved', scene, str(row['category']), text, answer_type_of(right), right
+            )
+            answer = Answer(name, str(row['scene_graph_answer']), 'saved')
+            verdict = _read_verdict(row, where)
+            saved.append(SavedAnswer(question, answer, condition, *verdict, source))
             occurrences[key] += 1
     if not saved:
         raise QuestionError(f'{", ".join(map(str, paths))}: there is no answer to score')
@@ -139,60 +137,42 @@ def _read_run(path: Path) -> list[SavedAnswer]:
     return found
 
 
-def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any], _Place]]:
+def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield place and content of each row, with the source, scene and condition of its file."""
     with errors_as(QuestionError, f'{path} cannot be read', UnicodeDecodeError):
         text = read_unpacked(path, QuestionError).decode('utf-8')
     if '.json' in path.suffixes and text.lstrip().startswith('['):
-        place = _place(path)
-        for number, row in enumerate(parse_json(text, str(path), QuestionError), start=1):
-            where = f'{path}, answer {number}'
-            yield where, _check_object(row, where), place
-        return
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
-            where = f'{path}:{number}'
-            yield where, _check_object(parse_json(line, where, QuestionError), where), _Place()
+        place = _read_name(path)
+        items = enumerate(parse_json(text, str(path), QuestionError), start=1)
+        rows = [(f'{path}, answer {number}', row) for number, row in items]
+    else:
+        place = dict.fromkeys(_PLACE, '')
+        lines = enumerate(text.splitlines(), start=1)
+        named = ((f'{path}:{number}', line) for number, line in lines if line.strip())
+        rows = [(where, parse_json(line, where, QuestionError)) for where, line in named]
+    for where, row in rows:
+        if not isinstance(row, dict):
+            raise QuestionError(f'{where}: not an object with a question and its answers')
+        yield where, {**place, **row, 'source': place['source']}
 
 
-def _check_object(row: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(row, dict):
-        raise QuestionError(f'{where}: not an object with a question and its answers')
-    return row
-
-
-def _place(path: Path) -> _Place:
-    """Return the properties that a published file's path gives.
+def _read_name(path: Path) -> dict[str, str]:
+    """Return source, scene and condition that a published file's path gives.
 
     OSMa-Bench names a file after scene and condition, OSMa-Bench++ after the scene, in a folder
     that is named after the condition.
     """
     scene = re.sub(r'_(?:evaluated|answered).*', '', path.name.split('.json')[0])
+    folder = path.parent
+    condition = folder.name.removeprefix('evaluated_')
     named = (name for name in CONDITIONS if scene.endswith(f'_{name}'))
-    if condition := max(named, key=len, default=''):
-        return _Place(str(path.parent), scene.removesuffix(f'_{condition}'), condition)
-    folder = path.parent.name
-    condition = folder.removeprefix('evaluated_')
-    if condition in CONDITIONS or condition != folder:
-        return _Place(str(path.parent.parent), scene, condition)
-    return _Place(str(path.parent), scene)
-
-
-def _read_saved(
-    row: Mapping[str, Any],
-    scene: str,
-    condition: str,
-    occurrence: int,
-    where: str,
-    source: str,
-) -> SavedAnswer:
-    key = f'{scene}/{row["question"]}/{occurrence}'
-    question = Question(
-        key, 'saved', scene, str(row['category']), str(row['question']),
-        answer_type_of(str(row['answer'])), str(row['answer']),
-    )  # fmt: skip
-    answer = Answer(key, str(row['scene_graph_answer']), 'saved')
-    similar, unjudged = _read_verdict(row, where)
-    return SavedAnswer(question, answer, condition, similar, unjudged, source)
+    if in_name := max(named, key=len, default=''):
+        found = str(folder), scene.removesuffix(f'_{in_name}'), in_name
+    elif condition in CONDITIONS or condition != folder.name:
+        found = str(folder.parent), scene, condition
+    else:
+        found = str(folder), scene, ''
+    return dict(zip(_PLACE, found, strict=True))
 
 
 def _read_verdict(row: Mapping[str, Any], where: str) -> tuple[bool | None, bool]:
