@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -229,9 +230,10 @@ def judge_check(
 def _client(options: ModelOptions, model: str, *, dry_run: bool) -> ModelClient | None:
     if model in _OFFLINE:
         return None
-    from osmabench_ros.language.settings import name_offline_model
+    from osmabench_ros.language.settings import use_kept_replies
 
-    return options.access.client_of(name_offline_model(model) if dry_run else model)
+    with use_kept_replies() if dry_run else nullcontext():
+        return options.access.client_of(model)
 
 
 def _print_unasked(count: int) -> None:

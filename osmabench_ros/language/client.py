@@ -5,10 +5,10 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, as_completed
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -179,7 +179,6 @@ class ModelClient:
     def __post_init__(self) -> None:
         self.name = self.model.name
         self._unavailable: interface.UnavailableError | None = None
-        self._interrupted = False
         self._ends_waiting = threading.Event()
         self._failed_requests = 0
         self._has_reply = False
@@ -288,43 +287,35 @@ class ModelClient:
         not sent, and their outcome says so.
         """
         parsers = [parse] * len(requests) if callable(parse) else parse
-        futures: list[Future[Outcome[T]]] = [Future() for _ in requests]
-        todo = iter(list(zip(futures, requests, parsers, strict=True)))
+        jobs = list(enumerate(zip(requests, parsers, strict=True)))
+        found: dict[int, Outcome[T]] = {}
+        failed = 0
+        # Its threads are daemons: nothing waits for them at Ctrl-C, and all that was answered by
+        # then is in the cache.
+        with ThreadPool(max(1, min(self.concurrency, len(jobs)))) as pool:
+            try:
+                for place, outcome in pool.imap_unordered(self._settle, jobs):
+                    found[place] = outcome
+                    failed += bool(outcome.failure)
+                    answered = len(found) - failed
+                    text = f'{what}: {answered} of {len(jobs)}'
+                    text += f', {failed} failed' if failed else ''
+                    progress(text, answered / len(jobs))
+            except BaseException:
+                self._ends_waiting.set()
+                raise
+        return [found[place] for place, _ in jobs]
 
-        def work() -> None:
-            # The iterator of a list is safe for threads.
-            for future, request, parser in todo:
-                self._fill(future, request, parser)
-
-        for _ in range(min(self.concurrency, len(requests))):
-            # Nothing waits for them at Ctrl-C: all that was answered by then is in the cache.
-            threading.Thread(target=work, daemon=True).start()
+    def _settle(self, job: tuple[int, tuple[ModelRequest, Parser[T]]]) -> tuple[int, Outcome[T]]:
+        """Return the outcome of a request with its place; other errors of this package pass."""
+        place, (request, parse) = job
         try:
-            answered = failed = 0
-            for future in as_completed(futures):
-                is_failure = bool(future.result().failure)  # raises errors of this package
-                failed += is_failure
-                answered += not is_failure
-                text = f'{what}: {answered} of {len(requests)}'
-                text += f', {failed} failed' if failed else ''
-                progress(text, answered / len(requests))
-        except BaseException:
-            self._interrupted = True
-            self._ends_waiting.set()
-            raise
-        return [future.result() for future in futures]
-
-    def _fill(self, future: Future[Outcome[T]], request: ModelRequest, parse: Parser[T]) -> None:
-        try:
-            if not self._interrupted:
-                future.set_result(Outcome(value=self.ask(request, parse)))
+            return place, Outcome(value=self.ask(request, parse))
         except errors.LanguageModelError as error:
             quiet = errors.BudgetExceededError, interface.RefusalError, NotAskedError
             if not isinstance(error, quiet):
                 _show(str(error))
-            future.set_result(Outcome(error=error))
-        except BaseException as error:
-            future.set_exception(error)
+            return place, Outcome(error=error)
 
     def estimate(self, requests: Sequence[ModelRequest]) -> Spending:
         """Return what requests would take, without asking."""

@@ -64,26 +64,6 @@ def checked_server_options(kind: str, model: str, options: Mapping[str, Any]) ->
     return validated(ServerOptions, options, f'language model "{kind}"')
 
 
-def make_language_model(reference: str, options: Mapping[str, Any] | None = None) -> LanguageModel:
-    """Make a language model of a kind of server, e.g. ``'gemini:gemini-2.5-flash'``.
-
-    Raises ConfigError if there is no such kind, it cannot be imported, or an option is wrong.
-    """
-    kind, _, model = reference.partition(':')
-    made: LanguageModel = load_extension(LANGUAGE_MODELS, kind)(model=model, options=options or {})
-    return made
-
-
-def name_offline_model(reference: str) -> str:
-    """Return the reference to the kept replies of a model, for which no key is needed."""
-    kind, _, model = reference.partition(':')
-    load_extension(LANGUAGE_MODELS, kind)
-    if kind == 'offline':
-        return reference
-    checked_server_options(kind, model, {})
-    return f'offline:{kind}/{model}'
-
-
 _USES_KEPT_REPLIES: ContextVar[bool] = ContextVar('uses_kept_replies', default=False)
 
 
@@ -95,6 +75,20 @@ def use_kept_replies() -> Iterator[None]:
         yield
     finally:
         _USES_KEPT_REPLIES.reset(token)
+
+
+def make_language_model(reference: str, options: Mapping[str, Any] | None = None) -> LanguageModel:
+    """Make a language model of a kind of server, e.g. ``'gemini:gemini-2.5-flash'``.
+
+    Raises ConfigError if there is no such kind, it cannot be imported, or an option is wrong.
+    """
+    kind, _, model = reference.partition(':')
+    factory = load_extension(LANGUAGE_MODELS, kind)
+    if _USES_KEPT_REPLIES.get() and factory is not OfflineModel:
+        checked_server_options(kind, model, {})
+        factory, model = OfflineModel, f'{kind}/{model}'
+    made: LanguageModel = factory(model=model, options=options or {})
+    return made
 
 
 class ModelAccess(ServerOptions):
@@ -109,7 +103,6 @@ class ModelAccess(ServerOptions):
 
     def client_of(self, model: str) -> ModelClient:
         """Return a client for a model, with its own accounts; a missing key is an error here."""
-        model = name_offline_model(model) if _USES_KEPT_REPLIES.get() else model
         options = self.model_dump(include=set(ServerOptions.model_fields))
         caches = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache')
         return ModelClient(
