@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -148,7 +147,7 @@ def judge(
     place = stages.RunFolder(run, folder)
     client = _client(options, judge_name, dry_run=dry_run)
     if dry_run:
-        _print_dry_judge(client, lambda asked: stages.estimate_verdicts(place, asked))
+        _print_dry_judge(stages.estimate_verdicts(place, client))
         return
     given = questioned_map(place)
     with lock_results(place.folder), shown_progress() as progress:
@@ -207,20 +206,17 @@ def judge_check(
     """
     from osmabench_ros.reports.terminal import print_judge_check
     from osmabench_ros.vqa import stages
-    from osmabench_ros.vqa.agreement import check_judge, select_judged_answers
-    from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
+    from osmabench_ros.vqa.agreement import check_judge
     from osmabench_ros.vqa.saved_answers import read_saved_answers
 
     client = _client(options, judge_name, dry_run=dry_run)
     saved = read_saved_answers(files)
+    judge = stages.judge_of_free_text(client)
     if dry_run:
-        pairs = select_judged_answers(saved)
-        _print_dry_judge(
-            client, lambda asked: asked.estimate(LanguageModelJudge(asked).requests(pairs))
-        )
+        _print_dry_judge(stages.estimate(client, lambda: check_judge(saved, judge)))
         return
     with shown_progress() as progress:
-        check = check_judge(saved, stages.judge_of_free_text(client), progress)
+        check = check_judge(saved, judge, progress)
     print_judge_check(check, list_doubtful)
     print_spending(client)
     if check.equal_strings_rejected:
@@ -230,9 +226,9 @@ def judge_check(
 def _client(options: ModelOptions, model: str, *, dry_run: bool) -> ModelClient | None:
     if model in _OFFLINE:
         return None
-    from osmabench_ros.language.settings import use_kept_replies
+    from osmabench_ros.language.settings import run_dry
 
-    with use_kept_replies() if dry_run else nullcontext():
+    with run_dry() if dry_run else nullcontext():
         return options.access.client_of(model)
 
 
@@ -243,13 +239,11 @@ def _print_unasked(count: int) -> None:
         typer.echo(f'{count} questions are {UNSERVED}')
 
 
-def _print_dry_judge(
-    client: ModelClient | None, estimate: Callable[[ModelClient], Spending]
-) -> None:
-    if client is None:
+def _print_dry_judge(estimate: Spending | None) -> None:
+    if estimate is None:
         typer.echo('the deterministic judge makes no request')
     else:
-        _print_estimate(estimate(client))
+        _print_estimate(estimate)
 
 
 def _print_estimate(estimate: Spending) -> None:

@@ -163,18 +163,22 @@ MAX_FAILED_REQUESTS = 10
 
 
 class NotAskedError(errors.LanguageModelError):
-    """A request was not sent, as the server would turn it away."""
+    """A request was not sent: in a dry run, or as the server would turn it away."""
 
 
 @dataclass(eq=False)
 class ModelClient:
-    """A language model with cache, patience, budget and a limit of requests at a time."""
+    """A language model with cache, patience, budget and a limit of requests at a time.
+
+    A dry client counts in its ledger what requests would take at most, and sends none.
+    """
 
     model: interface.LanguageModel
     cache: ResponseCache
     ledger: Account = field(default_factory=Account)
     patience: RetryPolicy = RetryPolicy()
     concurrency: int = 4
+    is_dry: bool = False
 
     def __post_init__(self) -> None:
         self.name = self.model.name
@@ -201,6 +205,10 @@ class ModelClient:
                 return value
         if (last := self._unavailable) is not None:
             raise NotAskedError(f'not asked any more: {last}', reason=last.reason)
+        if self.is_dry:
+            expected = self.ledger.reserve(request)
+            self.ledger.settle(expected, expected)
+            raise NotAskedError('a dry run asks nobody')
         for number in count():
             try:
                 return self._try_once(request, number, parse)
@@ -316,14 +324,6 @@ class ModelClient:
             if not isinstance(error, quiet):
                 _show(str(error))
             return place, Outcome(error=error)
-
-    def estimate(self, requests: Sequence[ModelRequest]) -> Spending:
-        """Return what requests would take, without asking."""
-        new = [item for item in requests if self.cache.get(self.model, item) is None]
-        sent = sum(map(interface.estimated_prompt_tokens, new))
-        received = sum(item.max_output_tokens for item in new)
-        hits = len(requests) - len(new)
-        return Spending(len(new), hits, sent, received, self.ledger.cost(Usage(sent, received)))
 
 
 def _show(text: str) -> None:

@@ -8,18 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.base.documents import parse_yaml
-from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import ConfigError, errors_as
 
-
-class _PromptFile(BaseModel, extra='allow'):
-    version: int
-    system: str
-    prompt: str
+_KEYS = ('version', 'system', 'prompt')
 
 
 @dataclass(frozen=True)
@@ -58,12 +51,14 @@ def load_prompt(name: str) -> Prompt:
     """Return a prompt of `config/prompts/`; ConfigError if the file is missing or lacks a key."""
     path: Path = config_path('prompts', f'{name}.yaml')
     data = path.read_bytes()
-    content = validated(_PromptFile, parse_yaml(data, path, ConfigError), str(path))
-    return Prompt(
-        name,
-        content.version,
-        content.system.strip(),
-        content.prompt.strip(),
-        hashlib.sha256(data).hexdigest(),
-        content.model_extra or {},
-    )
+    remedy = 'a prompt file has version, system and prompt'
+    with errors_as(ConfigError, str(path), LookupError, TypeError, ValueError, remedy=remedy):
+        content = parse_yaml(data, path, ConfigError)
+        return Prompt(
+            name,
+            int(content['version']),
+            str(content['system']).strip(),
+            str(content['prompt']).strip(),
+            hashlib.sha256(data).hexdigest(),
+            {key: value for key, value in content.items() if key not in _KEYS},
+        )

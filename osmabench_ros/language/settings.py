@@ -64,17 +64,17 @@ def checked_server_options(kind: str, model: str, options: Mapping[str, Any]) ->
     return validated(ServerOptions, options, f'language model "{kind}"')
 
 
-_USES_KEPT_REPLIES: ContextVar[bool] = ContextVar('uses_kept_replies', default=False)
+_IS_DRY: ContextVar[bool] = ContextVar('is_dry', default=False)
 
 
 @contextmanager
-def use_kept_replies() -> Iterator[None]:
-    """Let clients give kept replies only, so that plans can be made without any key."""
-    token = _USES_KEPT_REPLIES.set(True)
+def run_dry() -> Iterator[None]:
+    """Let clients send no requests, but count them, so that plans can be made without any key."""
+    token = _IS_DRY.set(True)
     try:
         yield
     finally:
-        _USES_KEPT_REPLIES.reset(token)
+        _IS_DRY.reset(token)
 
 
 def make_language_model(reference: str, options: Mapping[str, Any] | None = None) -> LanguageModel:
@@ -84,7 +84,7 @@ def make_language_model(reference: str, options: Mapping[str, Any] | None = None
     """
     kind, _, model = reference.partition(':')
     factory = load_extension(LANGUAGE_MODELS, kind)
-    if _USES_KEPT_REPLIES.get() and factory is not OfflineModel:
+    if _IS_DRY.get() and factory is not OfflineModel:
         checked_server_options(kind, model, {})
         factory, model = OfflineModel, f'{kind}/{model}'
     made: LanguageModel = factory(model=model, options=options or {})
@@ -104,12 +104,14 @@ class ModelAccess(ServerOptions):
     def client_of(self, model: str) -> ModelClient:
         """Return a client for a model, with its own accounts; a missing key is an error here."""
         options = self.model_dump(include=set(ServerOptions.model_fields))
+        limits = (None, None) if _IS_DRY.get() else (self.max_tokens, self.max_cost)
         caches = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache')
         return ModelClient(
             make_language_model(model, options),
             cache=ResponseCache(self.cache or caches / 'osmabench' / 'responses'),
-            ledger=Account(self.input_price, self.output_price, self.max_tokens, self.max_cost),
+            ledger=Account(self.input_price, self.output_price, *limits),
             concurrency=self.concurrency,
+            is_dry=_IS_DRY.get(),
         )
 
 

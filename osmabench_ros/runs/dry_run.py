@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from osmabench_ros.language.settings import use_kept_replies
+from osmabench_ros.language.settings import run_dry
 from osmabench_ros.metrics.comparison import estimate_power
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.runs.evaluate.evaluation import make_suites
@@ -17,7 +17,7 @@ DONE = 'done'
 MAPPED_BESIDE = 'hypo3d maps changed scenes beside these runs, which are chosen once they are done'
 
 
-@use_kept_replies()
+@run_dry()
 def list_expected_work(config: MatrixConfig, out: Path, *, fresh: bool = False) -> list[str]:
     """Return the planned work, a line each; loads the scenes, writes nothing.
 

@@ -1,8 +1,9 @@
 """The folder of a run, and stages on it: generate, answer and judge questions, report."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.files import claim_folder, discard, write_json
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.base.reading import read_bytes
-from osmabench_ros.errors import ConfigError, QuestionError
+from osmabench_ros.errors import ConfigError, IncompleteError, QuestionError
 from osmabench_ros.language.client import ModelClient, Spending
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.language.model import ImagePart
@@ -23,7 +24,6 @@ from osmabench_ros.vqa.answering.answerer import (
     GRAPH,
     Answerer,
     AnsweringMaterial,
-    Estimable,
     make_answerer,
     parse_reference,
 )
@@ -189,9 +189,19 @@ def chosen_frames(run: RunFolder, *, every: int, novelty: bool, most: int) -> li
     return [known[i] for i in taken]
 
 
+def estimate(client: ModelClient | None, work: Callable[[], object]) -> Spending | None:
+    """Return what work with a dry client would take; None without a client."""
+    if client is None:
+        return None
+    with suppress(IncompleteError):
+        work()
+    return client.ledger.spending
+
+
 def estimate_written(client: ModelClient, frames: Sequence[FrameImage]) -> Spending:
     """Return what questions about frames would take, if every one reaches the check."""
-    return client.estimate(estimate_requests(QuestionWriter(client), frames))
+    client.ask_all(estimate_requests(QuestionWriter(client), frames), str)
+    return client.ledger.spending
 
 
 def generate_written(
@@ -271,13 +281,12 @@ def estimate_answers(
     client: ModelClient,
     options: AnswerOptions,
 ) -> Spending | None:
-    """Return what `answer` would ask, without asking; None where that depends on the replies."""
-    wanted = evaluation.inquiries(asked.semantic_map, run.questions())
+    """Return what `answer` would ask; None where that depends on the replies."""
     answerer = _make_answerer(run, asked, reference, client, options)
-    if not isinstance(answerer, Estimable):
-        return None
-    requests = answerer.requests(asked.semantic_map, wanted)
-    return None if requests is None else client.estimate(requests)
+    questions = run.questions()
+    work = partial(evaluation.answer_all, asked.semantic_map, questions, answerer)
+    found = estimate(client, work)
+    return None if 'incomplete' in evaluation.summary_of(answerer) else found
 
 
 def judge(
@@ -307,11 +316,10 @@ def judge_of_free_text(client: ModelClient | None) -> Judge:
     return DeterministicJudge(SentenceEmbedder() if SentenceEmbedder.is_available() else None)
 
 
-def estimate_verdicts(run: RunFolder, client: ModelClient) -> Spending:
-    """Return what `judge` would ask, without asking."""
-    given = {item.question_id: item for item in run.answers()}
-    pairs = [(question, given.get(question.id)) for question in run.questions()]
-    return client.estimate(LanguageModelJudge(client).requests(pairs))
+def estimate_verdicts(run: RunFolder, client: ModelClient | None) -> Spending | None:
+    """Return what `judge` would ask; None by rule."""
+    judging = judge_of_free_text(client)
+    return estimate(client, lambda: evaluation.judge_all(run.questions(), run.answers(), judging))
 
 
 def report(

@@ -192,9 +192,10 @@ def test_a_budget_of_money_is_never_overrun_by_requests_side_by_side(server, tmp
 
 def test_an_estimate_sends_no_request_and_counts_the_cache(server, tmp_path):
     ledger = Account(1.0, 2.0)
-    asked = client(server, tmp_path, ledger=ledger)
-    asked.ask(REQUESTS[0], said)
-    estimate = asked.estimate(REQUESTS)
+    client(server, tmp_path).ask(REQUESTS[0], said)
+    dry = client(server, tmp_path, ledger=ledger, is_dry=True)
+    assert [outcome.value for outcome in dry.ask_all(REQUESTS, said)] == ['Prompt 0', *[None] * 5]
+    estimate = ledger.spending
     assert len(server.received) == 1
     assert (estimate.requests, estimate.cache_hits) == (5, 1)
     assert estimate.prompt_tokens == 5 * 2

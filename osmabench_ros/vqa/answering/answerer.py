@@ -15,7 +15,6 @@ from osmabench_ros.base.extensions import (
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.language.client import ModelClient
-from osmabench_ros.language.model import ModelRequest
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import Answer, Inquiry
@@ -83,17 +82,6 @@ class Accountable(Protocol):
     @property
     def summary(self) -> dict[str, Any]:
         """Metadata to save next to the answers, as JSON data, such as the prompt."""
-        ...
-
-
-@runtime_checkable
-class Estimable(Protocol):
-    """An answerer that says which requests it will make."""
-
-    def requests(
-        self, semantic_map: SemanticMap, inquiries: Sequence[Inquiry]
-    ) -> list[ModelRequest] | None:
-        """Return the requests that `answer` would make, None if they depend on the replies."""
         ...
 
 

@@ -116,13 +116,6 @@ class LanguageModelAnswerer:
             **self._counted,
         }
 
-    def requests(
-        self, semantic_map: SemanticMap, inquiries: Sequence[Inquiry]
-    ) -> list[model.ModelRequest] | None:
-        """Return the requests that `answer` would make, None if they depend on the replies."""
-        shown = self._context.shown(semantic_map, self._material)
-        return None if shown.tools else [talk.first for talk in self._talks(inquiries, shown)]
-
     def answer(
         self,
         semantic_map: SemanticMap,

@@ -26,15 +26,11 @@ class LanguageModelJudge:
         self._exact = DeterministicJudge()
         self.prompt = load_prompt('judge_answers')
 
-    def requests(self, pairs: Sequence[_Pair]) -> list[ModelRequest]:
-        """Return the requests that `judge` would make."""
-        return [self._request(batch) for batch in _batches(pairs)]
-
     def judge(self, pairs: Sequence[_Pair], progress: Progress = silent) -> list[Verdict]:
         """Return one verdict for each pair; IncompleteError holds all if the server failed."""
         batches = _batches(pairs)
         outcomes = self._client.ask_all(
-            self.requests(pairs),
+            [self._request(batch) for batch in batches],
             [partial(_parse_reply, batch) for batch in batches],
             progress=progress,
             what='verdicts',
