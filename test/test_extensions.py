@@ -1,6 +1,5 @@
-import sys
-
 import pytest
+from support.distributions import install_distribution
 
 from osmabench_ros.base.extensions import KINDS, MAPPERS, SUITES, extension_names, load_extension
 from osmabench_ros.errors import ConfigError
@@ -21,17 +20,11 @@ class Mine:
 @pytest.fixture
 def distribution(tmp_path, monkeypatch):
     """A third-party distribution that adds a mapper and a suite, and a broken one."""
-    (tmp_path / 'somebodys_package.py').write_text(CODE)
-    metadata = tmp_path / 'somebodys_package-1.0.dist-info'
-    metadata.mkdir()
-    (metadata / 'METADATA').write_text(
-        'Metadata-Version: 2.1\nName: somebodys-package\nVersion: 1\n'
-    )
-    (metadata / 'entry_points.txt').write_text(
-        f'[{MAPPERS}]\nmine = somebodys_package:Mine\nbroken = somebodys_package:Absent\n'
-        f'[{SUITES}]\nmine = somebodys_package:Mine\n'
-    )
-    monkeypatch.setattr(sys, 'path', [str(tmp_path), *sys.path])
+    points = {
+        MAPPERS: ['mine = somebodys_package:Mine', 'broken = somebodys_package:Absent'],
+        SUITES: ['mine = somebodys_package:Mine'],
+    }
+    install_distribution(tmp_path, monkeypatch, points, somebodys_package=CODE)
 
 
 @pytest.mark.usefixtures('distribution')

@@ -10,7 +10,6 @@ from support.loopback_models import LoopbackModels, Misstep
 
 from osmabench_ros.errors import (
     BudgetExceededError,
-    ConfigError,
     IncompleteError,
     LanguageModelError,
 )
@@ -87,26 +86,14 @@ def test_offline_serves_the_replies_of_the_server_that_is_named(server, tmp_path
 def test_secrets_of_an_address_are_no_part_of_it():
     model = make_language_model('openai:m', {'base_url': 'http://me:sk-secret@Host:80/v1/?key=k'})
     assert model.server == 'http://host:80/v1'
-    with pytest.raises(ConfigError, match='base_url'):
-        make_language_model('openai:m', {'base_url': 'http://[::1'})
 
 
-@pytest.mark.parametrize(
-    'misstep',
-    [
-        Misstep('status', 429, (('Retry-After', '0.05'),)),
-        Misstep('status', 500),
-        Misstep('hang'),
-        Misstep('truncated'),
-        Misstep('empty'),
-    ],
-    ids=lambda misstep: misstep.kind,
-)
-def test_what_passes_is_waited_out(server, tmp_path, misstep):
-    server.missteps = deque([misstep, misstep])
-    patient = client(server, tmp_path, timeout_s=1.0 if misstep.kind == 'hang' else 20.0)
-    assert patient.ask(REQUESTS[0], said) == 'Prompt 0'
-    assert len(server.received) == 3
+def test_what_passes_is_waited_out(server, tmp_path):
+    server.missteps = deque(
+        [Misstep('status', 429, (('Retry-After', '0.05'),)), Misstep('hang'), Misstep('truncated')]
+    )
+    assert client(server, tmp_path, timeout_s=1.0).ask(REQUESTS[0], said) == 'Prompt 0'
+    assert len(server.received) == 4
 
 
 def test_patience_ends_and_the_last_failure_is_told(server, tmp_path):
@@ -146,13 +133,6 @@ def test_a_bad_reply_is_never_kept_and_asked_for_with_another_seed(server, tmp_p
     path.write_text(path.read_text()[:20])  # cut off
     assert client(server, tmp_path).ask(REQUESTS[0], said) == 'Prompt 0'
     assert len(server.received) == 3
-
-
-def test_one_failure_does_not_end_the_others_and_order_is_kept(server, tmp_path):
-    server.missteps = deque([Misstep('status', 400)])
-    outcomes = client(server, tmp_path, concurrency=1).ask_all(REQUESTS, said)
-    assert isinstance(outcomes[0].error, LanguageModelError)
-    assert [o.value for o in outcomes[1:]] == [r.prompt for r in REQUESTS[1:]]
 
 
 def test_no_more_requests_are_under_way_than_allowed(server, tmp_path):

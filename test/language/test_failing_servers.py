@@ -293,7 +293,9 @@ def test_a_word_that_stands_in_for_a_key_stays_in_replies(server, monkeypatch, k
     assert model.generate(REQUEST).text == key
 
 
-@pytest.mark.parametrize('url', ['ftp://h/v1', 'h:80', 'http://', '/v1', 'http://h:99999999'])
+@pytest.mark.parametrize(
+    'url', ['ftp://h/v1', 'h:80', 'http://', '/v1', 'http://[::1', 'http://h:99999999']
+)
 def test_a_malformed_address_is_named_before_anything_is_sent(kind, url):
     with pytest.raises(ConfigError, match='base_url'):
         make_language_model(f'{kind}:m', {'base_url': url})

@@ -1,6 +1,8 @@
 import pytest
+from support.distributions import install_distribution
 from support.libraries import needs
 
+from osmabench_ros.base.extensions import MAPPERS
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.mapper import make_mapper, mapper_class, mapper_names
 from osmabench_ros.semantics.labels import LabelSet
@@ -18,11 +20,7 @@ def test_an_unknown_mapper_is_named_with_the_nearest_one():
 
 
 def test_a_mapper_that_cannot_be_imported_is_named(tmp_path, monkeypatch):
-    info = tmp_path / 'broken-1.0.dist-info'
-    info.mkdir()
-    (info / 'METADATA').write_text('Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n')
-    (info / 'entry_points.txt').write_text('[osmabench.mappers]\nbroken = no_such_module:Mapper\n')
-    monkeypatch.syspath_prepend(str(tmp_path))
+    install_distribution(tmp_path, monkeypatch, {MAPPERS: ['broken = no_such_module:Mapper']})
     assert 'broken' in mapper_names()
     with pytest.raises(ConfigError, match='"broken" cannot be imported from "no_such_module'):
         make_mapper('broken', label_set=LABELS)

@@ -1,5 +1,7 @@
 import pytest
+from support.distributions import install_distribution
 
+from osmabench_ros.base.extensions import MAP_IMPORTERS
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.maps.importer import ImportOptions, find_importer, import_map, list_importers
 
@@ -17,20 +19,15 @@ def test_every_importer_is_registered_and_loads():
 
 
 def test_an_importer_of_another_package_is_found_and_a_broken_one_named(tmp_path, monkeypatch):
-    (tmp_path / 'their_importer.py').write_text(
+    code = (
         'from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap\n'
         'def import_map(path, options):\n'
         '    return SemanticMap(MapHeader(Provenance(path.name, scene=options.scene)))\n'
     )
-    metadata = tmp_path / 'their_importer-1.0.dist-info'
-    metadata.mkdir()
-    (metadata / 'METADATA').write_text('Metadata-Version: 2.1\nName: their-importer\nVersion: 1.0')
-    (metadata / 'entry_points.txt').write_text(
-        '[osmabench.map_importers]\ntheirs = their_importer:import_map\nbroken = no_such:thing\n'
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    made = import_map('theirs', metadata, ImportOptions(scene='apt_0'))
+    lines = ['theirs = their_importer:import_map', 'broken = no_such:thing']
+    install_distribution(tmp_path, monkeypatch, {MAP_IMPORTERS: lines}, their_importer=code)
+    made = import_map('theirs', tmp_path, ImportOptions(scene='apt_0'))
     origin = made.header.provenance
-    assert (origin.method, origin.scene) == (metadata.name, 'apt_0')
+    assert (origin.method, origin.scene) == (tmp_path.name, 'apt_0')
     with pytest.raises(ConfigError, match='"broken" cannot be imported from "no_such:thing"'):
         find_importer('broken')

@@ -4,13 +4,13 @@ import base64
 import io
 import json
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from support.distributions import install_distribution
 from support.loopback_models import cached_client
 from support.world.graphs import as_map, ground_truth_of, living_room, seen, thing, vocabulary
 
@@ -45,53 +45,28 @@ def material(server, tmp_path, monkeypatch):
     return AnsweringMaterial(cached_client(server, tmp_path))
 
 
-@pytest.fixture
-def distribution(tmp_path, monkeypatch):
-    """A distribution of somebody else that adds an answerer."""
-    (tmp_path / 'somebodys_answers.py').write_text(
-        'from osmabench_ros.vqa.questions import Answer\n'
-        'class Sofas:\n'
-        "    name = 'sofas'\n"
-        '    def __init__(self, *, material, options):\n'
-        '        self.options = options\n'
-        '    def answer(self, semantic_map, inquiries, progress):\n'
-        "        return [Answer(item.id, 'sofa', self.name) for item in inquiries]\n"
-    )
-    metadata = tmp_path / 'somebodys_answers-1.0.dist-info'
-    metadata.mkdir()
-    (metadata / 'METADATA').write_text('Metadata-Version: 2.1\nName: a\nVersion: 1\n')
-    (metadata / 'entry_points.txt').write_text(f'[{ANSWERERS}]\nsofas = somebodys_answers:Sofas\n')
-    monkeypatch.setattr(sys, 'path', [str(tmp_path), *sys.path])
-
-
 def context(**more):
     semantic_map = as_map(GRAPH, vocabulary(GRAPH))
     return SuiteContext('room', semantic_map, ground_truth_of(GRAPH), seed=3, **more)
 
 
-@pytest.mark.usefixtures('distribution')
-def test_an_answerer_of_another_distribution_answers_in_a_suite(tmp_path):
-    assert {'sofas', 'rule', 'tools'} <= set(extension_names(ANSWERERS))
+def test_the_answerer_of_the_docs_is_found_and_takes_the_first_option(tmp_path, monkeypatch):
+    page = (Path(__file__).parents[2] / 'docs' / 'answerers.md').read_text()
+    code = re.search(r'```python\n(.*?)```', page, re.DOTALL)[1]
+    points = {ANSWERERS: ['first_option = their_answerer:FirstOption']}
+    install_distribution(tmp_path, monkeypatch, points, their_answerer=code)
+    assert {'first_option', 'rule', 'tools'} <= set(extension_names(ANSWERERS))
+    answerer = make_answerer('first_option', AnsweringMaterial(), {'loud': True})
+    asked = choice(0, 'lamp')
+    assert [a.value for a in answer_all(as_map(GRAPH), [asked], answerer)] == ['sofa']
+    assert len(answerer.answer(as_map(GRAPH), [inquiry(asked), ASKED[0]])) == 1
     folder = tmp_path / 'vqa'
     folder.mkdir()
-    options = {'answerer': 'sofas', 'answerer_options': {'loud': True}, 'count': 30}
-    suite = make_suite('exact_questions', options)
+    suite = make_suite('exact_questions', {'answerer': 'first_option', 'count': 30})
     assert suite.language_models == ()
     suite.evaluate(context(output_directory=folder))
     answers = read_records(folder / 'answers.jsonl', Answer)
-    assert {(answer.value, answer.answerer) for answer in answers} == {('sofa', 'sofas')}
-
-
-def test_the_answerer_of_the_docs_takes_the_first_option():
-    page = (Path(__file__).parents[2] / 'docs' / 'answerers.md').read_text()
-    code = re.search(r'```python\n(.*?)```', page, re.DOTALL)[1]
-    made = {}
-    exec(code, made)
-    answerer = made['FirstOption'](material=AnsweringMaterial(), options={})
-    asked = [inquiry(choice(0, 'lamp')), ASKED[0]]
-    answers = answer_all(as_map(GRAPH), [choice(0, 'lamp')], answerer)
-    assert [answer.value for answer in answers] == ['sofa']
-    assert len(answerer.answer(as_map(GRAPH), asked)) == 1
+    assert {(answer.value, answer.answerer) for answer in answers} == {(None, 'first_option')}
 
 
 @pytest.mark.parametrize(

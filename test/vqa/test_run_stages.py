@@ -304,45 +304,35 @@ def test_a_server_that_fails_leaves_no_score_and_the_same_command_asks_the_rest(
 
 
 @pytest.mark.parametrize('model', ['openai:m', 'gemini:m'])
-def test_a_dry_run_needs_no_key(run_directory, tmp_path, monkeypatch, model):
+def test_a_dry_run_asks_nobody_needs_no_key_and_tells_the_cost(
+    run_directory, tmp_path, monkeypatch, model
+):
     for name in ('OPENAI_API_KEY', 'GEMINI_API_KEY', 'GOOGLE_API_KEY', 'OPENAI_BASE_URL'):
         monkeypatch.delenv(name, raising=False)
-    osmabench('vqa', 'generate', run_directory, '--count', 12)
-    words = '--cache', tmp_path / 'cache', '--dry-run'
-    result = osmabench('vqa', 'answer', run_directory, '--answerer', model, *words)
-    assert 'requests, 0 of them in the cache' in result.output
+    osmabench('vqa', 'generate', run_directory, '--count', 25)
+    words = ('--cache', tmp_path / 'cache', '--output-price', 2.0, '--dry-run')
+
+    def dry(verb, *more):
+        return osmabench('vqa', verb, run_directory, *more, *words).output
+
+    said = dry('answer', '--answerer', model)
+    assert '3 requests, 0 of them in the cache' in said
+    assert f'cost at most {3 * 8192 * 2 / 1e6:.4f}' in said
+    # Two frames: describe and write each, and check all questions, five at a time.
+    most = sum(item.most for item in category_requests(load_prompt('write_questions')))
+    written = dry('generate', '--kind', 'written', '--model', model)
+    assert f'{2 * (2 + -(-most // 5))} requests' in written
+    assert 'no request' in dry('generate', '--count', 7)
+    assert len(read_records(run_directory / 'vqa' / 'questions.jsonl', Question)) == 25
     osmabench('vqa', 'answer', run_directory)
-    with pytest.raises(OsmabenchError, match='is not the folder of a run'):
-        osmabench('vqa', 'answer', run_directory.parent)
-    result = osmabench('vqa', 'judge', run_directory, '--judge', model, *words)
-    assert 'requests, 0 of them in the cache' in result.output
+    assert 'requests, 0 of them in the cache' in dry('judge', '--judge', model)
+    assert 'makes no request' in dry('judge')
     with pytest.raises(OsmabenchError, match='name a model'):
-        osmabench('vqa', 'answer', run_directory, '--answerer', model[:-1], *words)
+        dry('answer', '--answerer', model[:-1])
     with pytest.raises(OsmabenchError, match='needs a key'):
         osmabench('vqa', 'answer', run_directory, '--answerer', model)
-
-
-def test_a_dry_run_asks_nobody_and_tells_the_cost(run_directory, tmp_path, monkeypatch):
-    monkeypatch.setenv('OPENAI_API_KEY', KEY)
-    osmabench('vqa', 'generate', run_directory, '--count', 25)
-    with LoopbackModels() as server:
-        model = ('--base-url', server.url, '--cache', tmp_path / 'cache', '--output-price', 2.0)
-        result = osmabench(
-            'vqa', 'answer', run_directory, '--answerer', 'openai:m', *model, '--dry-run'
-        )
-        assert '3 requests, 0 of them in the cache' in result.output
-        assert f'cost at most {3 * 8192 * 2 / 1e6:.4f}' in result.output
-        result = osmabench(
-            'vqa', 'generate', run_directory, '--kind', 'written', '--model', 'openai:m',
-            *model, '--dry-run',
-        )  # fmt: skip
-        result_of_exact = osmabench('vqa', 'generate', run_directory, '--count', 7, '--dry-run')
-        assert 'no request' in result_of_exact.output
-        assert len(read_records(run_directory / 'vqa' / 'questions.jsonl', Question)) == 25
-        # Two frames: describe and write each, and check all questions, five at a time.
-        most = sum(item.most for item in category_requests(load_prompt('write_questions')))
-        assert f'{2 * (2 + -(-most // 5))} requests' in result.output
-        assert not server.received
+    with pytest.raises(OsmabenchError, match='is not the folder of a run'):
+        osmabench('vqa', 'answer', run_directory.parent)
 
 
 @pytest.mark.full
