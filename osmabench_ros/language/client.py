@@ -4,7 +4,7 @@ import json
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
@@ -47,48 +47,47 @@ class Account:
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
-        self._spent = self._reserved = Usage()
-        self._requests = self._cache_hits = 0
+        self._spent = Counter(requests=0, cache_hits=0, prompt_tokens=0, output_tokens=0)
+        self._reserved: Counter[str] = Counter()
 
-    def cost(self, usage: Usage) -> float:
-        """Return the price of so many tokens."""
-        sent, received = usage.prompt_tokens, usage.output_tokens
+    def _cost(self, counts: Mapping[str, int]) -> float:
+        sent, received = counts['prompt_tokens'], counts['output_tokens']
         return (sent * self.input_price + received * self.output_price) / 1e6
 
     def reserve(self, request: ModelRequest) -> Usage:
         """Reserve the most a request may use; BudgetExceededError if that is too much."""
         wanted = Usage(interface.estimated_prompt_tokens(request), request.max_output_tokens)
         with self._lock:
-            total = self._spent + self._reserved + wanted
+            total = self._spent + self._reserved + Counter(asdict(wanted))
+            tokens = total['prompt_tokens'] + total['output_tokens']
             for most, used, unit in (
-                (self.max_tokens, total.prompt_tokens + total.output_tokens, ' tokens'),
-                (self.max_cost, self.cost(total), ''),
+                (self.max_tokens, tokens, ' tokens'),
+                (self.max_cost, self._cost(total), ''),
             ):
                 if most is not None and used > most:
                     reason = f'the budget of {most}{unit} is used up'
                     remedy = 'all replies are kept: raise it and run again to go on'
                     raise errors.BudgetExceededError(f'{reason}; {remedy}', reason=reason)
-            self._reserved += wanted
-            self._requests += 1
+            self._reserved.update(asdict(wanted))
+            self._spent['requests'] += 1
         return wanted
 
     def settle(self, reserved: Usage, used: Usage) -> None:
         """Replace a reservation by the actual use."""
         with self._lock:
-            self._reserved -= reserved
-            self._spent += used
+            self._reserved.subtract(asdict(reserved))
+            self._spent.update(asdict(used))
 
     def hit(self) -> None:
         """Count a reply that needed no request."""
         with self._lock:
-            self._cache_hits += 1
+            self._spent['cache_hits'] += 1
 
     @property
     def spending(self) -> Spending:
         """Use so far."""
         with self._lock:
-            spent, counts = self._spent, (self._requests, self._cache_hits)
-            return Spending(*counts, spent.prompt_tokens, spent.output_tokens, self.cost(spent))
+            return Spending(**self._spent, cost=self._cost(self._spent))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from osmabench_ros.errors import LanguageModelError
 from osmabench_ros.language import model as interface
-from osmabench_ros.language.hosted import HostedModel, ServerAnswer
+from osmabench_ros.language.hosted import HostedModel
 
 KEY_VARIABLES = ('GEMINI_API_KEY', 'GOOGLE_API_KEY')
 _DECLINED = frozenset(
@@ -42,7 +42,9 @@ class GeminiModel(HostedModel):
             http_options={'base_url': address, 'httpx_async_client': http},
         )
 
-    async def ask(self, request: interface.ModelRequest) -> ServerAnswer:
+    async def ask(
+        self, request: interface.ModelRequest
+    ) -> tuple[interface.ToolReply, interface.Usage]:
         """Ask once."""
         prompt = [*_encode_images(request.images), {'text': request.prompt}]
         contents = [{'role': 'user', 'parts': prompt}]
@@ -53,21 +55,18 @@ class GeminiModel(HostedModel):
         )
         feedback, counts = response.prompt_feedback, response.usage_metadata
         if feedback is not None and feedback.block_reason:
-            return ServerAnswer(declined=_read_reason(feedback.block_reason))
+            self.check_end(_read_reason(feedback.block_reason), is_cut_off=False)
         candidate = response.candidates[0]
+        finish = _read_reason(candidate.finish_reason)
+        self.check_end(finish if finish in _DECLINED else '', is_cut_off=finish == 'MAX_TOKENS')
         usage = interface.Usage()
         if counts is not None:
             output = (counts.candidates_token_count or 0) + (counts.thoughts_token_count or 0)
             usage = interface.Usage(counts.prompt_token_count or 0, output)
-        finish = _read_reason(candidate.finish_reason)
         parts = (candidate.content.parts if candidate.content is not None else None) or []
-        return ServerAnswer(
-            ''.join(part.text for part in parts if part.text and not part.thought),
-            tuple(_read_call(part) for part in parts if part.function_call is not None),
-            usage,
-            finish if finish in _DECLINED else '',
-            finish == 'MAX_TOKENS',
-        )
+        text = ''.join(part.text for part in parts if part.text and not part.thought)
+        calls = tuple(_read_call(part) for part in parts if part.function_call is not None)
+        return interface.ToolReply(text=text, calls=calls), usage
 
 
 def _write_turn(turn: interface.Turn) -> list[dict[str, Any]]:

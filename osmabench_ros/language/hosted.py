@@ -5,7 +5,6 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,17 +14,6 @@ from osmabench_ros.base.configuration import extra
 from osmabench_ros.errors import LanguageModelError, OsmabenchError, needing
 from osmabench_ros.language import model as interface
 from osmabench_ros.language import settings
-
-
-@dataclass(frozen=True)
-class ServerAnswer:
-    """A reply of any API; `declined` says why the model did not answer, if so."""
-
-    text: str = ''
-    calls: tuple[interface.ToolCall, ...] = ()
-    usage: interface.Usage = field(default_factory=interface.Usage)
-    declined: str = ''
-    is_cut_off: bool = False
 
 
 class HostedModel(ABC):
@@ -64,15 +52,24 @@ class HostedModel(ABC):
         """Make the client of the library; LanguageModelError without a key that is needed."""
 
     @abstractmethod
-    async def ask(self, request: interface.ModelRequest) -> ServerAnswer:
-        """Ask once; may raise whatever the library raises."""
+    async def ask(
+        self, request: interface.ModelRequest
+    ) -> tuple[interface.ToolReply, interface.Usage]:
+        """Ask once, and check how the reply ends; may raise whatever the library raises."""
 
     def generate(self, request: interface.ModelRequest) -> interface.ModelReply:
         """Ask once; see `LanguageModel.generate`."""
         answer = asyncio.wait_for(self.ask(request), self._timeout_s)
         future = asyncio.run_coroutine_threadsafe(answer, self._loop)
         try:
-            return self._make_reply(future.result(), with_tools=bool(request.tools))
+            reply, usage = future.result()
+            text = reply.model_dump_json() if request.tools else reply.text
+            if not text:
+                what = 'sent an empty reply'
+                raise interface.EmptyReplyError(
+                    f'{self.name} {what}', reason=f'{self.server} {what}'
+                )
+            return interface.ModelReply(interface.without_secret(text, self._key), usage)
         except OsmabenchError:
             raise
         except asyncio.TimeoutError:
@@ -83,19 +80,13 @@ class HostedModel(ABC):
         finally:
             future.cancel()  # at Ctrl-C
 
-    def _make_reply(self, answer: ServerAnswer, *, with_tools: bool) -> interface.ModelReply:
-        if answer.declined:
-            raise interface.RefusalError(f'{self.name} declined: {self._excerpt(answer.declined)}')
-        if answer.is_cut_off:
+    def check_end(self, declined: str, *, is_cut_off: bool) -> None:
+        """Raise the error of a reply that the model declined, or that is too long."""
+        if declined:
+            raise interface.RefusalError(f'{self.name} declined: {self._excerpt(declined)}')
+        if is_cut_off:
             reason = 'replies cut off at the longest reply allowed'
             raise interface.TransientModelError(f'{self.name}: {reason}', reason=reason)
-        text = answer.text
-        if with_tools:
-            text = interface.ToolReply(text=text, calls=answer.calls).model_dump_json()
-        if not text:
-            what = 'sent an empty reply'
-            raise interface.EmptyReplyError(f'{self.name} {what}', reason=f'{self.server} {what}')
-        return interface.ModelReply(interface.without_secret(text, self._key), answer.usage)
 
     def _excerpt(self, text: str) -> str:
         return interface.excerpt(interface.without_secret(text, self._key))

@@ -8,9 +8,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.dataclasses import dataclass as checked_dataclass
 
 from osmabench_ros.base.documents import parse_json
 from osmabench_ros.errors import LanguageModelError, OsmabenchError
@@ -165,24 +166,19 @@ class ModelRequest:
 MAX_TOKENS = 10**9
 """No request takes more: a server that says so sends nonsense."""
 
+_Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
+_EXACT = ConfigDict(strict=True)
 
-@dataclass(frozen=True)
+
+@checked_dataclass(frozen=True, config=_EXACT)
 class Usage:
     """Tokens of one request, as the server counts them; 0 if it does not."""
 
-    prompt_tokens: int = 0
-    output_tokens: int = 0
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.prompt_tokens + other.prompt_tokens, self.output_tokens + other.output_tokens
-        )
-
-    def __sub__(self, other: Usage) -> Usage:
-        return self + Usage(-other.prompt_tokens, -other.output_tokens)
+    prompt_tokens: _Tokens = 0
+    output_tokens: _Tokens = 0
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True, config=_EXACT)
 class ModelReply:
     """A reply; ValueError if it is not a text or the tokens are not counts.
 
@@ -201,12 +197,7 @@ class ModelReply:
     refusal: str = ''
 
     def __post_init__(self) -> None:
-        if not isinstance(self.text, str) or not isinstance(self.refusal, str):
-            raise ValueError('a reply is a text')
         (self.text + self.refusal).encode()  # half of a surrogate pair is not a text
-        for count in (self.usage.prompt_tokens, self.usage.output_tokens):
-            if type(count) is not int or not 0 <= count <= MAX_TOKENS:
-                raise ValueError(f'{str(count)[:40]} is not a number of tokens')
 
 
 class LanguageModel(Protocol):

@@ -8,7 +8,7 @@ from typing import Any
 
 from osmabench_ros.errors import LanguageModelError
 from osmabench_ros.language import model as interface
-from osmabench_ros.language.hosted import HostedModel, ServerAnswer
+from osmabench_ros.language.hosted import HostedModel
 from osmabench_ros.language.settings import OPENAI_SERVER
 
 KEY_VARIABLE = 'OPENAI_API_KEY'
@@ -46,19 +46,39 @@ class OpenAIModel(HostedModel):
         client = openai.AsyncOpenAI(api_key=key, base_url=address, max_retries=0, http_client=http)
         self._create = client.chat.completions.create
 
-    async def ask(self, request: interface.ModelRequest) -> ServerAnswer:
+    async def ask(
+        self, request: interface.ModelRequest
+    ) -> tuple[interface.ToolReply, interface.Usage]:
         """Ask; a parameter that the server calls unsupported is left out or renamed from then on.
 
         The request is then repeated at once: nothing was generated, or paid for.
         """
         while True:
             try:
-                return _read_answer(await self._create(**self._make_payload(request)))
+                return self._read_answer(await self._create(**self._make_payload(request)))
             except self._rejected as error:
                 parameter = getattr(error, 'param', None) or ''
                 if parameter not in _SUBSTITUTES or parameter in self._unsupported:
                     raise
                 self._unsupported |= {parameter}
+
+    def _read_answer(self, completion: Any) -> tuple[interface.ToolReply, interface.Usage]:
+        choice, counts = completion.choices[0], completion.usage
+        message, finish = choice.message, choice.finish_reason
+        declined = getattr(message, 'refusal', None)
+        filtered = finish if finish == 'content_filter' else ''
+        self.check_end(declined or filtered, is_cut_off=finish == 'length')
+        calls = [
+            interface.ToolCall(
+                name=call.function.name,
+                arguments=call.function.arguments or '{}',
+                id=call.id or f'call_{place}',
+            )
+            for place, call in enumerate(message.tool_calls or ())
+        ]
+        sent, received = (counts.prompt_tokens, counts.completion_tokens) if counts else (0, 0)
+        reply = interface.ToolReply(text=message.content or '', calls=tuple(calls))
+        return reply, interface.Usage(sent or 0, received or 0)
 
     def _make_payload(self, request: interface.ModelRequest) -> dict[str, Any]:
         content = [*_encode_images(request.images), {'type': 'text', 'text': request.prompt}]
@@ -86,29 +106,6 @@ class OpenAIModel(HostedModel):
             tools = [{'type': 'function', 'function': asdict(tool)} for tool in request.tools]
             payload['tools'] = tools
         return payload
-
-
-def _read_answer(completion: Any) -> ServerAnswer:
-    choice, counts = completion.choices[0], completion.usage
-    message, finish = choice.message, choice.finish_reason
-    calls = [
-        interface.ToolCall(
-            name=call.function.name,
-            arguments=call.function.arguments or '{}',
-            id=call.id or f'call_{place}',
-        )
-        for place, call in enumerate(message.tool_calls or ())
-    ]
-    declined = getattr(message, 'refusal', None) or ''
-    sent, received = (counts.prompt_tokens, counts.completion_tokens) if counts else (0, 0)
-    usage = interface.Usage(sent or 0, received or 0)
-    return ServerAnswer(
-        message.content or '',
-        tuple(calls),
-        usage,
-        declined or (finish if finish == 'content_filter' else ''),
-        finish == 'length',
-    )
 
 
 def _encode_images(images: Sequence[interface.ImagePart]) -> list[dict[str, Any]]:
