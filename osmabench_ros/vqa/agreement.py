@@ -51,10 +51,13 @@ def check_judge(
 ) -> JudgeCheck:
     """Judge the saved answers that have a verdict, and compare."""
     known = [item for item in saved if item.similar is not None]
-    pairs = select_judged_answers(known)
+    # Conditions share the ids of their questions, which paired changes need; a judge joins by id.
+    pairs: list[tuple[Question, Answer | None]] = [
+        (replace(item.question, id=str(number)), replace(item.answer, question_id=str(number)))
+        for number, item in enumerate(known)
+    ]
     verdicts = judge.judge(pairs, counted(progress, 'judged', len(pairs), 'answers'))
-    groups: dict[str, list[tuple[bool, bool]]] = {name: [] for name in _GROUPS}
-    by_category: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
+    groups: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     rejected = []
     doubtful = []
     alike = _verdicts_alike(known)
@@ -62,34 +65,21 @@ def check_judge(
         pair = (verdict.correct, bool(item.similar))
         fault = _fault(item, alike[_wording(item)]) if pair[0] is not pair[1] else ''
         doubtful += [(item, fault)] if fault else []
-        groups['all'].append(pair)
+        groups[_ALL].append(pair)
         _, right, said = _wording(item)
-        if right == said:
-            rejected += [] if verdict.correct else [item]
-            continue
-        groups['different strings'].append(pair)
-        if not fault:
-            groups['without doubtful verdicts'].append(pair)
-        by_category[item.question.category].append(pair)
-    groups.update((name, by_category[name]) for name in sorted(by_category))
-    rows = tuple(_agreement(name, pairs) for name, pairs in groups.items() if pairs)
+        if right != said:
+            groups[_DIFFERENT].append(pair)
+            groups[item.question.category].append(pair)
+            groups[_CLEAR] += [] if fault else [pair]
+        elif not verdict.correct:
+            rejected.append(item)
+    order = sorted(groups, key=lambda name: (name not in _GROUPS, name))
+    rows = tuple(_agreement(name, groups[name]) for name in order if groups[name])
     unjudged = len(saved) - len(known)
     return JudgeCheck(judge.name, rows, tuple(rejected), tuple(doubtful), unjudged)
 
 
-def select_judged_answers(saved: Sequence[SavedAnswer]) -> list[tuple[Question, Answer]]:
-    """Return questions and answers with a saved verdict, as a judge takes them.
-
-    Conditions share the ids of their questions, which paired changes need; a judge joins by id.
-    """
-    known = [item for item in saved if item.similar is not None]
-    return [
-        (replace(item.question, id=str(number)), replace(item.answer, question_id=str(number)))
-        for number, item in enumerate(known)
-    ]
-
-
-_GROUPS = ('all', 'different strings', 'without doubtful verdicts')
+_GROUPS = _ALL, _DIFFERENT, _CLEAR = 'all', 'different strings', 'without doubtful verdicts'
 _EMPTY_WORDS = ('', 'answer', 'yes', 'no', 'none')
 
 

@@ -1,5 +1,6 @@
 """The folder of a run, and stages on it: generate, answer and judge questions, report."""
 
+import mimetypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -43,7 +44,6 @@ from osmabench_ros.vqa.question_pipeline import (
 )
 from osmabench_ros.vqa.questions import Answer, Category, Question, Verdict
 
-_MEDIA_TYPES = {'.png': 'image/png', '.jpg': 'image/jpeg', '.jpeg': 'image/jpeg'}
 MANIFEST, FRAMES = 'manifest.json', 'frames'
 
 
@@ -78,8 +78,8 @@ class RunFolder:
     def _read_manifest_value(self, key: str) -> Any:
         """Return a value of the manifest of the run; QuestionError if it has none."""
         file = self.directory / MANIFEST
-        data = read_json(file, QuestionError) if file.exists() else {}
-        if not isinstance(data, dict) or key not in data:
+        data = _read_object(file)
+        if key not in data:
             raise QuestionError(
                 f'{self.directory} is not the folder of a run: {file} does not name "{key}"; name '
                 'a folder below its matrix, or map again with this version'
@@ -127,15 +127,9 @@ class RunFolder:
             raise QuestionError(f'{path} does not exist; {remedy}')
         return question_files.read_complete(path, kind, remedy)
 
-    def summary(self, stage: str) -> dict[str, Any] | None:
-        """Read the summary that a stage wrote, None if it did not run."""
-        path = self.folder / f'{stage}.json'
-        if not path.exists():
-            return None
-        data = read_json(path, QuestionError)
-        if not isinstance(data, dict):
-            raise QuestionError(f'{path} is not a JSON object; run the stage again')
-        return data
+    def summary(self, stage: str) -> dict[str, Any]:
+        """Read the summary that a stage wrote, empty if it did not run."""
+        return _read_object(self.folder / f'{stage}.json')
 
     def frames(self) -> list[FrameImage]:
         """Return the kept frames in order; the digits of a name are the frame's index."""
@@ -146,13 +140,19 @@ class RunFolder:
                 f'{folder} holds no frames (PNG or JPEG named by number); keep some '
                 'in the run, or copy them there'
             )
+        types = mimetypes.types_map
         return [
-            FrameImage(
-                index,
-                ImagePart(read_bytes(path, QuestionError), _MEDIA_TYPES[path.suffix.lower()]),
-            )
-            for index, path in found.items()
+            FrameImage(i, ImagePart(read_bytes(path, QuestionError), types[path.suffix.lower()]))
+            for i, path in found.items()
         ]
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    """Return the content of a JSON object, an empty one if there is no file."""
+    data = read_json(path, QuestionError) if path.exists() else {}
+    if not isinstance(data, dict):
+        raise QuestionError(f'{path} is not a JSON object; run the stage again')
+    return data
 
 
 SCORES = 'scores.json'
@@ -348,7 +348,7 @@ def report(
         mode=mode,
         excluded=COMPAT_EXCLUDED if compat else (),
     )
-    answering = run.summary('answering') or {}
+    answering = run.summary('answering')
     found += evaluation.records_of_summary(suite, asked.semantic_map, answering, len(questions))
     scores = {'metrics': [r.to_json() for r in found], **stage_summaries(run)}
     write_json(run.folder / SCORES, scores)
@@ -367,8 +367,7 @@ def check_same_questions(runs: Sequence[RunFolder]) -> None:
 
 def stage_summaries(run: RunFolder) -> dict[str, Any]:
     """Return who answered and judged, with which prompts, and what did not fit, by stage."""
-    found = {stage: run.summary(stage) for stage in ('answering', 'judging')}
-    return {stage: data for stage, data in found.items() if data is not None}
+    return {name: data for name in ('answering', 'judging') if (data := run.summary(name))}
 
 
 def remarks(run: RunFolder) -> list[str]:
