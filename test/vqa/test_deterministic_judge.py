@@ -11,6 +11,7 @@ from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question
 
 YES_NO, NUMBER, TEXT = map(AnswerType, ('yes_no', 'number', 'text'))
+REPLIES = ('accepted', 'rejected', 'scores')
 TABLE = Path(__file__).parents[1] / 'data' / 'judged_answers.yaml'
 
 
@@ -34,14 +35,15 @@ def verdict(kind, right, said):
 )
 def test_answers_are_judged_as_in_the_table(kind, case):
     asked = {'id': 'q', 'suite': 's', 'scene': 'x', 'category': 'c', 'text': 'what?'}
-    asked |= {key: value for key, value in case.items() if key not in ('accepted', 'rejected')}
+    asked |= {key: value for key, value in case.items() if key not in REPLIES}
     question = TypeAdapter(Question).validate_python({**asked, 'answer_type': kind})
-    for said in case.get('accepted', ()):
-        found = judged(question, tuple(said) if isinstance(said, list) else said)
-        assert found.correct, (said, found.reason)
-    for said in case.get('rejected', ()):
-        found = judged(question, said)
-        assert not found.correct, (said, found.reason)
+    scores = []
+    for key, correct in (('accepted', True), ('rejected', False)):
+        for said in case.get(key, ()):
+            found = judged(question, tuple(said) if isinstance(said, list) else said)
+            assert found.correct is correct, (said, found.reason)
+            scores.append(found.score)
+    assert scores == pytest.approx(case.get('scores', [None] * len(scores)))
 
 
 @pytest.mark.parametrize('said', [None, 'nothing at all'])
