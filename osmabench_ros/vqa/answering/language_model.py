@@ -84,9 +84,8 @@ class Context(Strict):
         """Name of the prompt file."""
         return self.prompt
 
-    def shown(self, semantic_map: SemanticMap, material: AnsweringMaterial) -> Shown:
+    def shown(self, _semantic_map: SemanticMap, _material: AnsweringMaterial) -> Shown:
         """Return what every prompt shows of a map; raises QuestionError if it cannot."""
-        del semantic_map, material
         return Shown()
 
 
@@ -276,9 +275,8 @@ class Caption(Context):
     prompt = 'answer_from_caption'
     graph_tokens: int = Field(DEFAULT_GRAPH_TOKENS, ge=100)
 
-    def shown(self, semantic_map: SemanticMap, material: AnsweringMaterial) -> Shown:
+    def shown(self, semantic_map: SemanticMap, _material: AnsweringMaterial) -> Shown:
         """Return the caption as far as it fits."""
-        del material
         sentences, left_out = caption(semantic_map.graph, self.graph_tokens)
         dropped = {'dropped_nodes': left_out, 'dropped_relations': 0}
         known = frozenset(semantic_map.graph.by_id)
@@ -297,9 +295,8 @@ class Graph(Caption):
         """Name of the prompt file."""
         return f'{self.prompt}_compat' if self.compat else self.prompt
 
-    def shown(self, semantic_map: SemanticMap, material: AnsweringMaterial) -> Shown:
+    def shown(self, semantic_map: SemanticMap, _material: AnsweringMaterial) -> Shown:
         """Return the graph as far as it fits."""
-        del material
         budget = _WHOLE_GRAPH if self.compat else self.graph_tokens
         return show_graph(semantic_map.graph, budget, relations=not self.compat)
 

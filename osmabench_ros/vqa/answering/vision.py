@@ -18,9 +18,8 @@ class Images(Context):
     name = 'images'
     prompt = 'answer_from_pictures'
 
-    def shown(self, semantic_map: SemanticMap, material: AnsweringMaterial) -> Shown:
+    def shown(self, _semantic_map: SemanticMap, _material: AnsweringMaterial) -> Shown:
         """Return no more pictures."""
-        del semantic_map, material
         return Shown({'pictures': []})
 
 
@@ -30,9 +29,8 @@ class Frames(Images):
     name = 'frames'
     count: int = Field(8, ge=1, le=64)
 
-    def shown(self, semantic_map: SemanticMap, material: AnsweringMaterial) -> Shown:
+    def shown(self, _semantic_map: SemanticMap, material: AnsweringMaterial) -> Shown:
         """Return the frames; raises QuestionError if the run kept none."""
-        del semantic_map
         frames = pictures.list_kept_frames(material.frames) if material.frames is not None else {}
         if not frames:
             raise QuestionError(
@@ -51,9 +49,8 @@ class FourViews(Images):
 
     name = 'four_views'
 
-    def shown(self, semantic_map: SemanticMap, material: AnsweringMaterial) -> Shown:
+    def shown(self, semantic_map: SemanticMap, _material: AnsweringMaterial) -> Shown:
         """Return the views; raises QuestionError if the map has no points."""
-        del material
         views = pictures.four_views(semantic_map)
         if not views:
             raise QuestionError('the map has no points to draw for the answerer "four_views"')
@@ -69,9 +66,8 @@ class TopView(Images):
     name = 'top_view'
     labels: bool = True
 
-    def shown(self, semantic_map: SemanticMap, material: AnsweringMaterial) -> Shown:
+    def shown(self, semantic_map: SemanticMap, _material: AnsweringMaterial) -> Shown:
         """Return the view; raises QuestionError if the map has neither points nor boxes."""
-        del material
         try:
             view, axes = pictures.top_view_of(semantic_map, labels=self.labels)
         except ValueError as error:
