@@ -217,13 +217,22 @@ def saved_answers(reference: str = '', *, baselines: bool = True) -> Published[S
 
     def compare(saved: Sequence[SavedAnswer], _mode: Mode) -> Iterator[dict[str, Any]]:
         is_right = _remember_verdicts(DeterministicJudge())
-        by_source: dict[str, list[SavedAnswer]] = defaultdict(list)
+        sources: dict[str, dict[str, list[SavedAnswer]]] = defaultdict(lambda: defaultdict(list))
         for item in saved:
-            by_source[item.source].append(item)
-        for items in by_source.values():
-            given = {GIVEN: [item.answer for item in items]}
-            for name, answers in (given | (_make_baselines(items) if baselines else {})).items():
-                yield from _list_outcomes(items, name, answers, is_right, reference)
+            sources[item.source][item.condition].append(item)
+        for conditions in sources.values():
+            given: dict[str, list[tuple[SavedAnswer, Answer]]] = defaultdict(list)
+            made: dict[tuple[str, ...], dict[str, list[Answer]]] = {}
+            for items in conditions.values():
+                given[GIVEN] += [(item, item.answer) for item in items]
+                # Conditions mostly share one question set: its baselines are made once.
+                ids = tuple(item.question.id for item in items)
+                if baselines and ids not in made:
+                    made[ids] = _make_baselines([item.question for item in items])
+                for name, answers in made.get(ids, {}).items():
+                    given[name] += zip(items, answers, strict=True)
+            for name, pairs in given.items():
+                yield from _list_outcomes(pairs, name, is_right, reference)
 
     def sum_up(group: Mapping[str, str], part: pd.DataFrame) -> dict[str, Any]:
         low, high = interval_over_scenes(part.groupby('of_scene')['right'].agg(list).to_dict())
@@ -274,16 +283,15 @@ def _remember_verdicts(judge: Judge) -> Callable[[Question, Answer], bool]:
 
 
 def _list_outcomes(
-    saved: Sequence[SavedAnswer],
+    pairs: Sequence[tuple[SavedAnswer, Answer]],
     name: str,
-    answers: Sequence[Answer],
     is_right: Callable[[Question, Answer], bool],
     reference: str,
 ) -> Iterator[dict[str, Any]]:
     """Yield the answers of one source by a method or a baseline."""
-    pooled = (ALL_SCENES,) if len({item.question.scene for item in saved}) > 1 else ()
+    pooled = (ALL_SCENES,) if len({item.question.scene for item, _ in pairs}) > 1 else ()
     rows = []
-    for item, answer in zip(saved, answers, strict=True):
+    for item, answer in pairs:
         asked = item.question
         ruled = is_right(asked, answer)
         has_verdict = name == GIVEN and (item.similar is not None or item.unjudged)
@@ -322,26 +330,11 @@ def _split_categories(scores: Scores) -> Scores:
     ]
 
 
-def _make_baselines(saved: Sequence[SavedAnswer]) -> dict[str, list[Answer]]:
-    """Return each baseline's answers, made within each scene and condition."""
-    makers: dict[str, Callable[[Sequence[Question]], list[Answer]]] = {
-        'always yes': lambda questions: constant(questions, 'Yes'),
-        'always no': lambda questions: constant(questions, 'No'),
-        'most frequent': most_frequent,
-        'question only': question_only,
+def _make_baselines(questions: Sequence[Question]) -> dict[str, list[Answer]]:
+    """Return the answers of each baseline."""
+    return {
+        'always yes': constant(questions, 'Yes'),
+        'always no': constant(questions, 'No'),
+        'most frequent': most_frequent(questions),
+        'question only': question_only(questions),
     }
-    conditions: dict[str, list[int]] = defaultdict(list)
-    for position, item in enumerate(saved):
-        conditions[item.condition].append(position)
-    made: dict[tuple[str, ...], dict[str, list[Answer]]] = {}
-    found = {name: [item.answer for item in saved] for name in makers}
-    for positions in conditions.values():
-        questions = [saved[i].question for i in positions]
-        # Conditions mostly share one question set: its baselines are made once.
-        ids = tuple(question.id for question in questions)
-        if ids not in made:
-            made[ids] = {name: make(questions) for name, make in makers.items()}
-        for name, answers in made[ids].items():
-            for position, answer in zip(positions, answers, strict=True):
-                found[name][position] = answer
-    return found
