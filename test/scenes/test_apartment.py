@@ -246,7 +246,7 @@ def test_piece_is_centred_and_stands_on_the_ground():
 
 def test_a_misspelt_key_of_a_table_is_named(monkeypatch):
     monkeypatch.setitem(read_table('kitchen')['pieces']['stove'], 'parts', [{'bx': 1}])
-    with pytest.raises(SceneError, match='kitchen.yaml: piece "stove": there is no "folds"'):
+    with pytest.raises(SceneError, match='kitchen.yaml: piece "stove": there is no "box"'):
         build('stove', Style(np.random.default_rng(0)))
     step = {'piece': 'stoove', 'wall': 0.5}
     monkeypatch.setitem(read_table('rooms')['kitchen'], 'steps', [step])

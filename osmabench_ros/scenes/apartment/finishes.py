@@ -4,9 +4,9 @@ Textures are functions of their names and repeat: patterns to be tinted, and pic
 """
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -130,11 +130,11 @@ def find_finish(words: str, names: Names) -> Finish:
 
 
 def _generate_noise(
-    rng: np.random.Generator, stretch: tuple[float, float] = (1.0, 1.0), falloff: float = 1.2
-) -> NDArray[np.float64]:
+    rng: np.random.Generator, stretch_u: float, stretch_v: float, falloff: float
+) -> Pattern:
     """Return periodic noise in [0, 1] with a spectrum that falls as frequency ** -falloff."""
     frequency = np.fft.fftfreq(SIZE) * SIZE
-    radius = np.hypot(frequency[None, :] * stretch[0], frequency[:, None] * stretch[1])
+    radius = np.hypot(frequency[None, :] * stretch_u, frequency[:, None] * stretch_v)
     radius[0, 0] = 1.0
     spectrum = np.fft.fft2(rng.standard_normal((SIZE, SIZE))) * radius**-falloff
     spectrum[0, 0] = 0.0
@@ -143,83 +143,25 @@ def _generate_noise(
     return np.asarray(np.clip((field - low) / (high - low), 0, 1))
 
 
-def _draw_wood(rng: np.random.Generator) -> Pattern:
-    grain = _generate_noise(rng, (8.0, 0.6), 1.0)
-    rings = 0.5 + 0.5 * np.sin(2 * np.pi * (6 * grain + 8 * _v))
-    return np.asarray(0.78 + 0.14 * grain + 0.08 * rings)
-
-
-def _draw_planks(rng: np.random.Generator) -> Pattern:
-    row = (_v * 4).astype(int)
-    shift = rng.random(4)[row]
-    column = ((_u + shift) % 1 * 2).astype(int)
-    tone = rng.uniform(-0.1, 0.1, (4, 2))[row, column]
-    seam = (_v * 4 % 1 < 0.03) | ((_u + shift) * 2 % 1 < 0.012)
-    grain = _generate_noise(rng, (8.0, 0.7), 1.0)
-    return np.where(seam, 0.5, 0.8 + tone + 0.12 * (grain - 0.5))
-
-
-def _draw_tiles(rng: np.random.Generator) -> Pattern:
-    column = (_u * 4).astype(int)
-    row = (_v * 4).astype(int)
-    tone = rng.uniform(-0.05, 0.05, (4, 4))[row, column]
-    grout = (_u * 4 % 1 < 0.05) | (_v * 4 % 1 < 0.05)
-    return np.where(grout, 0.6, 0.93 + tone + 0.04 * (_generate_noise(rng) - 0.5))
-
-
-def _draw_checker(rng: np.random.Generator) -> Pattern:
-    dark = ((_u * 4).astype(int) + (_v * 4).astype(int)) % 2 == 1
-    return np.where(dark, 0.55, 0.95) + 0.05 * (_generate_noise(rng) - 0.5)
-
-
-def _draw_marble(rng: np.random.Generator) -> Pattern:
-    veins = np.abs(np.sin(np.pi * (2 * _u + _v + 2.5 * _generate_noise(rng, falloff=1.6))))
-    return np.asarray(0.62 + 0.36 * veins**0.35)
-
-
-def _draw_fabric(rng: np.random.Generator) -> Pattern:
-    weave = np.sin(2 * np.pi * 32 * _u) * np.sin(2 * np.pi * 32 * _v)
-    return np.asarray(0.84 + 0.08 * weave + 0.12 * (_generate_noise(rng, falloff=0.6) - 0.5))
-
-
-def _draw_stripes(rng: np.random.Generator) -> Pattern:
-    band = (_u * 8).astype(int) % 2
-    return np.where(band == 1, 0.66, 0.95) + 0.06 * (_generate_noise(rng) - 0.5)
-
-
-def _draw_dots(rng: np.random.Generator) -> Pattern:
-    row = (_v * 8).astype(int)
-    centre = np.hypot((_u * 8 + 0.5 * (row % 2)) % 1 - 0.5, _v * 8 % 1 - 0.5)
-    return np.where(centre < 0.22, 0.68, 0.95) + 0.04 * (_generate_noise(rng) - 0.5)
-
-
-def _draw_wicker(rng: np.random.Generator) -> Pattern:
-    cell = ((_u * 16).astype(int) + (_v * 16).astype(int)) % 2
-    bulge = np.where(cell == 1, np.abs(np.sin(np.pi * 16 * _u)), np.abs(np.sin(np.pi * 16 * _v)))
-    return np.asarray(0.5 + 0.4 * bulge + 0.1 * (_generate_noise(rng) - 0.5))
-
-
-def _draw_rug(rng: np.random.Generator) -> Pattern:
-    x = np.abs(_u - 0.5) * 2
-    y = np.abs(_v - 0.5) * 2
-    edge = np.maximum(x, y)
-    waves = 0.5 + 0.5 * np.sin(2 * np.pi * rng.integers(2, 5) * (x + y + 0.3 * x * y))
-    value = 0.6 + 0.3 * (waves > 0.5)
-    value = np.where((edge > 0.78) & (edge < 0.9), 0.95, value)
-    return np.where(edge > 0.95, 0.5, value) + 0.1 * (_generate_noise(rng, falloff=0.5) - 0.5)
+def _scatter(
+    rng: np.random.Generator, low: float, high: float, *indices: NDArray[np.int64]
+) -> Pattern:
+    """Return for each pixel a number that is drawn for every combination of indices."""
+    drawn = rng.uniform(low, high, [index.max() + 1 for index in indices])
+    return np.asarray(drawn[indices])
 
 
 def _draw_picture(rng: np.random.Generator) -> Pattern:
     sky = rng.uniform(0.3, 1.0, 3)
     land = rng.uniform(0.05, 0.7, 3)
-    horizon = 0.3 + 0.3 * rng.random() + 0.2 * (_generate_noise(rng, (0.4, 4.0), 1.5) - 0.5)
+    horizon = 0.3 + 0.3 * rng.random() + 0.2 * (_generate_noise(rng, 0.4, 4.0, 1.5) - 0.5)
     image = np.where((_v < horizon)[..., None], land, sky)
     for _ in range(4):
         colour = rng.random(3)
         centre = rng.random(2)
         disc = np.hypot(_u - centre[0], _v - centre[1]) < rng.uniform(0.05, 0.2)
         image = np.where(disc[..., None], colour, image)
-    return image + 0.15 * (_generate_noise(rng)[..., None] - 0.5)
+    return image + 0.15 * (_generate_noise(rng, 1, 1, 1.2)[..., None] - 0.5)
 
 
 def _draw_screen(rng: np.random.Generator) -> Pattern:
@@ -231,44 +173,31 @@ def _draw_screen(rng: np.random.Generator) -> Pattern:
     return np.where(lines[..., None], [0.2, 0.25, 0.3], image)
 
 
-def _draw_dial(rng: np.random.Generator) -> Pattern:
-    radius = np.hypot(_u - 0.5, _v - 0.5)
-    angle = np.arctan2(_v - 0.5, _u - 0.5)
-    ticks = (radius > 0.38) & (radius < 0.46) & (np.abs(np.sin(6 * angle)) < 0.12)
-    hour, minute = rng.uniform(-np.pi, np.pi, 2)
-    hands = ((radius < 0.24) & (np.cos(angle - hour) > 0.985)) | (
-        (radius < 0.36) & (np.cos(angle - minute) > 0.995)
-    )
-    return np.where(ticks | hands, 0.08, 0.96)
-
-
-_PATTERNS: dict[str, Callable[[np.random.Generator], Pattern]] = {
-    'wood': _draw_wood,
-    'planks': _draw_planks,
-    'tiles': _draw_tiles,
-    'checker': _draw_checker,
-    'marble': _draw_marble,
-    'granite': lambda rng: 0.55 + 0.4 * _generate_noise(rng, falloff=0.3),
-    'fabric': _draw_fabric,
-    'stripes': _draw_stripes,
-    'dots': _draw_dots,
-    'plaster': lambda rng: 0.93 + 0.07 * (_generate_noise(rng, falloff=0.8) - 0.5),
-    'brushed': lambda rng: 0.82 + 0.2 * (_generate_noise(rng, (12.0, 0.3), 0.7) - 0.5),
-    'leather': lambda rng: 0.84 + 0.2 * (_generate_noise(rng, falloff=0.9) - 0.5),
-    'wicker': _draw_wicker,
-    'screen': _draw_screen,
-    'dial': _draw_dial,
-    **{f'rug{i}': _draw_rug for i in range(4)},
-    **{f'picture{i}': _draw_picture for i in range(8)},
-}
+_IMAGES = {'picture': _draw_picture, 'screen': _draw_screen}
+"""Textures in colour; the others are in a table."""
 
 
 @cache
 def texture(name: str) -> NDArray[np.uint8]:
-    """Return a texture of shape (256, 256, 3) by name, sRGB, read-only, row 0 at v = 0."""
+    """Return a texture of shape (256, 256, 3) by name, sRGB, read-only, row 0 at v = 0.
+
+    Names with different numbers at the end are textures of one kind.
+    """
     rng = np.random.default_rng(zlib.crc32(name.encode()))
-    image = np.round(np.clip(_PATTERNS[name](rng), 0, 1) * 255).astype(np.uint8)
+    kind = name.rstrip('0123456789')
+    pattern = _IMAGES[kind](rng) if kind in _IMAGES else _compute_pattern(kind, rng)
+    image = np.round(np.clip(pattern, 0, 1) * 255).astype(np.uint8)
     if image.ndim == 2:
         image = np.repeat(image[..., None], 3, axis=2)
     image.flags.writeable = False
     return image
+
+
+def _compute_pattern(kind: str, rng: np.random.Generator) -> Pattern:
+    """Return a texture of the table; the generator draws in the order of its formulas."""
+    draws = {'integer': rng.integers, 'uniform': rng.uniform}
+    draws |= {'noise': partial(_generate_noise, rng), 'scatter': partial(_scatter, rng)}
+    names: dict[str, Any] = {'u': _u, 'v': _v, **draws}
+    for key, formula in read_table('textures')[kind].items():
+        names[key] = evaluate(formula, names)
+    return np.asarray(names['image'])

@@ -33,6 +33,11 @@ class Opening:
     sill_m: float
     head_m: float
 
+    @property
+    def middle_m(self) -> float:
+        """Where its middle is along the side."""
+        return (self.low_m + self.high_m) / 2
+
     def meets(self, low_m: float, high_m: float, z_low_m: float, z_high_m: float) -> bool:
         """Return whether a rectangle on the side overlaps the hole."""
         along = low_m < self.high_m and high_m > self.low_m

@@ -9,10 +9,11 @@ draw      finishes and lengths, in the order in which `Style.draw` draws those n
 main      the finish that attributes name and parts have that name none; by default the first
 let       names of lengths that follow from others; of a piece, shape or part
 like      the shape of all parts and supports that the piece does not list
-parts     solids, see `_solid`; `of` a finish, `at` a point, with a `turn` about x, y and z
+parts     a `box` between corners, or one of `_SOLIDS`; `of` a finish, `at` a point, with a `turn`
+          about x, y and z
 carries   surfaces: the middle of a `top` or of one `in` or `under` the piece, its `size` along x
           and y, and how high the objects on it may be (`clear`)
-use       puts the parts or supports of a shape here
+use       puts the parts or supports of a shape here, `with` the lengths that it `takes`
 each      repeats a part or support, with names that take the values of lists side by side, or
           count up from 0
 row       repeats a part so often, each starting where the one before ends along x
@@ -21,7 +22,7 @@ hangs_at_m, stands_free   where specifications put the piece that say nothing ab
 ========  =====================================================================================
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -88,25 +89,6 @@ class Body:
         a = np.asarray(low, float)
         b = np.asarray(high, float)
         self.add(solids.box(b - a), finish, (a + b) / 2)
-
-    def legs(
-        self, width: float, depth: float, height: float, thickness: float, finish: Finish
-    ) -> None:
-        """Add four square legs in the corners of a footprint centred on the origin."""
-        x = (width - thickness) / 2
-        y = (depth - thickness) / 2
-        half = thickness / 2
-        for sx in (-x, x):
-            for sy in (-y, y):
-                self.box((sx - half, sy - half, 0), (sx + half, sy + half, height), finish)
-
-    def tray(self, x: float, y: float, height: float, wall: float, finish: Finish) -> None:
-        """Add a box without a lid between -x and x, -y and y, and from z = 0 up."""
-        self.box((-x, -y, 0), (x, y, wall), finish)
-        for side in (-x, x - wall):
-            self.box((side, -y, wall), (side + wall, y, height), finish)
-        for side in (-y, y - wall):
-            self.box((-x + wall, side, wall), (x - wall, side + wall, height), finish)
 
     def piece(self, class_name: str, main: Finish, supports: Iterable[Support] = ()) -> Piece:
         """Finish: centre the footprint, put the bottom on z = 0, merge parts by finish."""
@@ -204,7 +186,10 @@ def _iterate_leaves(
             local = _extend_names(names, item, repeated)
             if 'use' in item:
                 shape = _read_rows('shapes')[item['use']]
-                inner = _extend_names(local, shape)
+                given = evaluate(item.get('with', []), local)
+                inner = _extend_names(
+                    local, shape, dict(zip(shape.get('takes', ()), given, strict=True))
+                )
                 yield from _iterate_leaves(section, shape.get(section, ()), inner, style)
             elif section in item:
                 yield from _iterate_leaves(section, item[section], local, style)
@@ -237,44 +222,32 @@ def _support(item: Mapping[str, Any], names: Names) -> Support:
 
 
 def _add(body: Body, part: Mapping[str, Any], names: Names) -> None:
+    kind = next((key for key in _SOLIDS if key in part), 'box')
+    size = evaluate(part[kind], names)
     finish: Finish = names['of']
-    match part:
-        case {'box': corners}:
-            low, high = evaluate(corners, names)
-            body.box(low, high, finish)
-        case {'legs': size}:
-            width, depth, height, thickness = evaluate(size, names)
-            body.legs(width, depth, height, thickness, finish)
-        case {'tray': size}:
-            x, y, height, wall = evaluate(size, names)
-            body.tray(x, y, height, wall, finish)
-        case _:
-            turn = evaluate(part['turn'], names) if 'turn' in part else None
-            place = evaluate(part.get('at', [0, 0, 0]), names)
-            body.add(_make_solid(part, names), finish, place, turn)
-
-
-def _make_solid(part: Mapping[str, Any], names: Names) -> solids.Solid:
-    """Return a solid; a `block` is around its middle, a `cylinder` has a radius and height."""
+    if kind == 'box':
+        body.box(*size, finish)
+        return
     options = {key: evaluate(part[key], names) for key in _OPTIONS if key in part}
-    match part:
-        case {'block': size}:
-            return solids.box(evaluate(size, names), **options)
-        case {'cylinder': size}:
-            return solids.cylinder(*evaluate(size, names), **options)
-        case {'rod': ends}:
-            return solids.rod(*evaluate(ends, names), **options)
-        case {'lathe': profile}:
-            return solids.lathe(evaluate(profile, names), **options)
-        case {'ellipsoid': size}:
-            return solids.ellipsoid(evaluate(size, names), **options)
-    return _make_folds(*evaluate(part['folds'], names), **options)
+    turn = evaluate(part['turn'], names) if 'turn' in part else None
+    place = evaluate(part.get('at', [0, 0, 0]), names)
+    body.add(_SOLIDS[kind](size, **options), finish, place, turn)
 
 
-def _make_folds(
-    width_m: float, height_m: float, thickness_m: float, depth: float, count: int
-) -> solids.Solid:
-    """Return a sheet with so many folds, each as deep to either side."""
+def _make_folds(size: Sequence[float], depth: float, count: int) -> solids.Solid:
+    """Return a sheet of a width, height and thickness with so many folds, as deep to each side."""
+    width_m, height_m, thickness_m = size
     x = np.linspace(-width_m / 2, width_m / 2, 33)
     wave = np.column_stack([x, depth * np.sin(2 * np.pi * x / width_m * count)])
     return solids.ribbon(wave, height_m, thickness_m)
+
+
+_SOLIDS: dict[str, Callable[..., solids.Solid]] = {
+    'block': solids.box,
+    'cylinder': lambda size, **options: solids.cylinder(*size, **options),
+    'rod': lambda size, **options: solids.rod(*size, **options),
+    'lathe': solids.lathe,
+    'ellipsoid': solids.ellipsoid,
+    'folds': _make_folds,
+}
+"""Makers by the key that holds the size: a block around its middle, a radius and height, ends."""

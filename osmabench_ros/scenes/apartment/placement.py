@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
@@ -58,10 +58,10 @@ class RoomSpace:
             for opening in side.openings:
                 if opening.kind == 'window':
                     continue
-                low, high = opening.low_m, opening.high_m
-                corners = [side.point(low - 0.05), side.point(high + 0.05, DOOR_CLEARANCE_M)]
-                self._clear.append(_make_zone(corners, 0.0, WALK_HEIGHT_M))
-                self._doors.append(side.point((low + high) / 2, WALK_RADIUS_M + CELL_M))
+                low, high = opening.low_m - 0.05, opening.high_m + 0.05
+                corners = [side.point(low), side.point(high, DOOR_CLEARANCE_M)]
+                self._clear.append(_make_zone(corners, 0.0))
+                self._doors.append(side.point(opening.middle_m, WALK_RADIUS_M + CELL_M))
 
     def copy(self) -> RoomSpace:
         """Return a space with the same boxes taken, to try out a way of furnishing."""
@@ -80,11 +80,9 @@ class RoomSpace:
         self, box: AxisAlignedBox, clear: AxisAlignedBox | None = None, gap_m: float = GAP_M
     ) -> bool:
         """Return whether a box fits in, and the zone before it is not built over."""
-        low = [*self.plan.inner_low, -np.inf]
-        high = [*self.plan.inner_high, self.height_m]
-        if (box.minimum < np.array(low) - 1e-9).any() or (
-            box.maximum > np.array(high) + 1e-9
-        ).any():
+        low = np.array([*self.plan.inner_low, -np.inf])
+        room = AxisAlignedBox(low, np.array([*self.plan.inner_high, self.height_m]))
+        if not room.contains(np.array([box.minimum, box.maximum]), 1e-9).all():
             return False
         if _meets_any(box, self._taken, gap_m) or _meets_any(box, self._clear, 0.0):
             return False
@@ -130,7 +128,7 @@ def compute_front_zone(piece: Piece, pose: Pose, depth_m: float) -> AxisAlignedB
     half = piece.size[0] / 2
     front = -piece.size[1] / 2
     corners = pose.transform(np.array([[-half, front, 0.0], [half, front - depth_m, 0.0]]))
-    return _make_zone(list(corners[:, :2]), 0.02, WALK_HEIGHT_M)
+    return _make_zone(corners[:, :2], 0.02)
 
 
 def _is_wall_free(side: RoomSide, u: float, piece: Piece, bottom_m: float) -> bool:
@@ -140,12 +138,9 @@ def _is_wall_free(side: RoomSide, u: float, piece: Piece, bottom_m: float) -> bo
     return not any(item.meets(low, high, bottom_m, top) for item in side.openings)
 
 
-def _make_zone(
-    corners: Sequence[NDArray[np.float64]], low_m: float, high_m: float
-) -> AxisAlignedBox:
-    low = np.min(corners, axis=0)
-    high = np.max(corners, axis=0)
-    return AxisAlignedBox(np.array([*low, low_m]), np.array([*high, high_m]))
+def _make_zone(corners: ArrayLike, bottom_m: float) -> AxisAlignedBox:
+    """Return the box over the rectangle between two corners, up to where people walk."""
+    return AxisAlignedBox.around(np.column_stack([corners, [bottom_m, WALK_HEIGHT_M]]))
 
 
 def _meets_any(box: AxisAlignedBox, others: Sequence[AxisAlignedBox], gap_m: float) -> bool:
@@ -157,10 +152,6 @@ def _meets_any(box: AxisAlignedBox, others: Sequence[AxisAlignedBox], gap_m: flo
 
 def _find_near(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.bool_]:
     return (values > low - WALK_RADIUS_M) & (values < high + WALK_RADIUS_M)
-
-
-def _turn(a: float, b: float) -> float:
-    return (a - b + np.pi) % (2 * np.pi) - np.pi
 
 
 SPACING_M = 0.015
@@ -235,11 +226,9 @@ class Furnisher:
             if not _is_wall_free(side, u, piece, 0.0):
                 continue
             pose = compute_wall_pose(side, u, piece, GAP_M)
-            box = compute_footprint_box(piece, pose)
             clear = compute_front_zone(piece, pose, front_m)
-            if self.space.is_free(box, clear) and self.space.stays_walkable(box):
-                self.space.take(box, clear if reserve else None)
-                return self._keep(piece, pose)
+            if found := self.at(piece, pose, clear, reserve=reserve):
+                return found
         return None
 
     def must(self, placed: PlacedPiece | None) -> PlacedPiece:
@@ -250,31 +239,37 @@ class Furnisher:
 
     def free(self, piece: Piece, margin_m: tuple[float, float]) -> PlacedPiece | None:
         """Stand a piece away from the walls with free floor of `margin_m` along its x and y."""
-        rng, space = self.style.rng, self.space
+        rng, plan = self.style.rng, self.space.plan
         for _ in range(TRIES):
             yaw = float(rng.integers(4)) * np.pi / 2
             box = compute_footprint_box(piece, Pose.from_yaw(yaw))
             margin = np.array(margin_m if yaw % np.pi < 0.1 else margin_m[::-1])
             half = box.size[:2] / 2 + margin
-            low = space.plan.inner_low + half
-            high = space.plan.inner_high - half
+            low = plan.inner_low + half
+            high = plan.inner_high - half
             if (low > high).any():
                 continue
             pose = Pose.from_yaw(yaw, (*rng.uniform(low, high), 0.0))
             box = compute_footprint_box(piece, pose)
             spread = np.array([*margin, 0.0])
             around = AxisAlignedBox(box.minimum - spread, box.maximum + spread)
-            if space.is_free(box, around) and space.stays_walkable(box):
-                space.take(box)
-                return self._keep(piece, pose)
+            if found := self.at(piece, pose, around, reserve=False):
+                return found
         return None
 
-    def at(self, piece: Piece, pose: Pose) -> PlacedPiece | None:
-        """Stand a piece at a pose if that is free."""
+    def at(
+        self,
+        piece: Piece,
+        pose: Pose,
+        zone: AxisAlignedBox | None = None,
+        *,
+        reserve: bool = True,
+    ) -> PlacedPiece | None:
+        """Stand a piece at a pose if that is free, and a zone, which stays so with `reserve`."""
         box = compute_footprint_box(piece, pose)
-        if not (self.space.is_free(box) and self.space.stays_walkable(box)):
+        if not (self.space.is_free(box, zone) and self.space.stays_walkable(box)):
             return None
-        self.space.take(box)
+        self.space.take(box, zone if reserve else None)
         return self._keep(piece, pose)
 
     def before(
@@ -323,16 +318,22 @@ class Furnisher:
             spots = self._draw_wall_positions(piece.size[0] + 0.1, corner=False)
         else:
             yaw = above.pose.yaw_rad
-            side = min(self.space.plan.sides, key=lambda item: abs(_turn(item.yaw_rad, yaw)))
+            side = max(self.space.plan.sides, key=lambda item: np.cos(item.yaw_rad - yaw))
             spots = [(side, side.find_position(above.pose.translation[:2]))]
         for side, u in spots:
             pose = compute_wall_pose(side, u, piece, 0.002, bottom_m)
-            box = compute_footprint_box(piece, pose)
-            free = self.space.is_free(box, gap_m=HANGING_GAP_M)
-            if free and _is_wall_free(side, u, piece, bottom_m):
-                self.space.take(box)
-                return self._keep(piece, pose, RelationType.ATTACHED_TO)
+            if _is_wall_free(side, u, piece, bottom_m) and (
+                found := self._attach(piece, pose, HANGING_GAP_M)
+            ):
+                return found
         return None
+
+    def _attach(self, piece: Piece, pose: Pose, gap_m: float) -> PlacedPiece | None:
+        box = compute_footprint_box(piece, pose)
+        if not self.space.is_free(box, gap_m=gap_m):
+            return None
+        self.space.take(box)
+        return self._keep(piece, pose, RelationType.ATTACHED_TO)
 
     def _draw_wall_positions(self, width_m: float, corner: bool) -> list[tuple[RoomSide, float]]:
         rng, sides = self.style.rng, self.space.plan.sides
@@ -414,7 +415,4 @@ class Furnisher:
                     height = opening.head_m + 0.14 - bottom
                     panel = build('curtain', self.style, width=0.3, height=height, cloth=cloth)
                     pose = compute_wall_pose(side, edge + sign * 0.13, panel, 0.002, bottom)
-                    box = compute_footprint_box(panel, pose)
-                    if self.space.is_free(box):
-                        self.space.take(box)
-                        self._keep(panel, pose, RelationType.ATTACHED_TO)
+                    self._attach(panel, pose, GAP_M)

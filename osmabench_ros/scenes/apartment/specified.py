@@ -212,7 +212,7 @@ class _Room:
                 found = self._place_on_carrier(piece, [target.carrier], below)
             else:
                 found = self._place_next_to(piece, target, _BESIDE[relation], number)
-            if found is not None:
+            if found:
                 return found
         return None
 
@@ -221,19 +221,18 @@ class _Room:
     ) -> PlacedPiece | None:
         for carrier in carriers:
             for place, support in enumerate(carrier.piece.supports):
-                if support.relation is relation:
-                    found = self._furnisher.put(carrier, piece, place)
-                    if found is not None:
-                        return found
+                if support.relation is relation and (
+                    found := self._furnisher.put(carrier, piece, place)
+                ):
+                    return found
         return None
 
     def _place_at(self, piece: Piece, middle: np.ndarray, spread_m: float) -> PlacedPiece | None:
         rng = self._style.rng
         for _ in range(40):
             x, y = middle + rng.uniform(-spread_m, spread_m, 2)
-            yaw = float(rng.integers(4)) * np.pi / 2
-            found = self._furnisher.at(piece, Pose.from_yaw(yaw, (float(x), float(y), 0.0)))
-            if found is not None:
+            pose = Pose.from_yaw(float(rng.integers(4)) * np.pi / 2, (float(x), float(y), 0.0))
+            if found := self._furnisher.at(piece, pose):
                 return found
         return None
 
@@ -251,8 +250,7 @@ class _Room:
             turn = side * np.pi / 2
             offset = Pose.from_yaw(turn) @ Pose.from_yaw(np.pi, (aside, -away, 0.0))
             height = Pose.from_yaw(0.0, (0.0, 0.0, -float(target.pose.translation[2])))
-            found = self._furnisher.at(piece, height @ target.pose @ offset)
-            if found is not None:
+            if found := self._furnisher.at(piece, height @ target.pose @ offset):
                 return found
         return None
 
@@ -273,14 +271,10 @@ class _Room:
         large = piece.size[0] * piece.size[1] >= _LARGE_M2 or piece.size[2] > 0.5
         if not large and 'stands_free' not in row:
             carriers = [item for items in self._placed.values() for item in items]
-            found = self._place_on_carrier(piece, carriers, RelationType.ON)
-            if found is not None:
+            if found := self._place_on_carrier(piece, carriers, RelationType.ON):
                 return found
-        if 'stands_free' in row:
-            found = furnisher.free(piece, (0.3, 0.3))
-            if found is not None:
-                return found
-        return furnisher.wall(piece, 0.4)
+        free = furnisher.free(piece, (0.3, 0.3)) if 'stands_free' in row else None
+        return free or furnisher.wall(piece, 0.4)
 
 
 def _dye_piece(piece: Piece, color: str) -> Piece:

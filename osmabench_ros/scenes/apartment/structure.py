@@ -15,7 +15,12 @@ from osmabench_ros.scenes.apartment.layout import (
     RoomSide,
 )
 from osmabench_ros.scenes.apartment.pieces import Body, Piece, build
-from osmabench_ros.scenes.apartment.placement import PlacedPiece, RoomSpace, compute_footprint_box
+from osmabench_ros.scenes.apartment.placement import (
+    PlacedPiece,
+    RoomSpace,
+    compute_footprint_box,
+    compute_wall_pose,
+)
 from osmabench_ros.scenes.apartment.tables import naming_keys, read_room
 
 SLAB_M = 0.1
@@ -83,8 +88,7 @@ def _build_window(plan: RoomPlan, side: RoomSide, opening: Opening, style: Style
     height = opening.head_m - opening.sill_m
     piece = build('window', style, width=width, height=height)
     # The frame is flush with the facade; the handle points inwards.
-    x, y = side.point((opening.low_m + opening.high_m) / 2, piece.size[1] / 2 - WALL_M / 2)
-    pose = Pose.from_yaw(side.yaw_rad, (x, y, opening.sill_m))
+    pose = compute_wall_pose(side, opening.middle_m, piece, -WALL_M / 2, opening.sill_m)
     return PlacedPiece(piece, pose, plan.id)
 
 
@@ -92,7 +96,6 @@ def _build_entrance(
     plan: RoomPlan, side: RoomSide, opening: Opening, style: Style
 ) -> list[PlacedPiece]:
     width = opening.high_m - opening.low_m
-    middle = (opening.low_m + opening.high_m) / 2
     wood = style.draw({'wood': ['white', 'brown', 'dark brown']}, {})
     frame = build('entrance frame', style, wood=wood, width=width, **DOORWAY)
     leaf = build(
@@ -102,12 +105,10 @@ def _build_entrance(
         width=width - 2 * FRAME_M - 0.006,
         height=DOOR_HEIGHT_M - FRAME_M - 0.004,
     )
-    placed = []
-    for piece, outside in ((frame, 0.0), (leaf, 0.002)):
-        x, y = side.point(middle, piece.size[1] / 2 - WALL_M / 2 + outside)
-        z = 0.0 if piece is frame else 0.01
-        placed.append(PlacedPiece(piece, Pose.from_yaw(side.yaw_rad, (x, y, z)), plan.id))
-    return placed
+    middle_m = opening.middle_m
+    frame_pose = compute_wall_pose(side, middle_m, frame, -WALL_M / 2)
+    leaf_pose = compute_wall_pose(side, middle_m, leaf, 0.002 - WALL_M / 2, 0.01)
+    return [PlacedPiece(frame, frame_pose, plan.id), PlacedPiece(leaf, leaf_pose, plan.id)]
 
 
 def build_passages(plan: FloorPlan, spaces: list[RoomSpace], style: Style) -> list[PlacedPiece]:
@@ -134,13 +135,12 @@ def _open_leaf(doorway: Doorway, space: RoomSpace, piece: Piece) -> PlacedPiece 
     """Open a leaf against the wall next to its doorway."""
     for side in space.plan.sides:
         for opening in side.openings:
-            middle = side.point((opening.low_m + opening.high_m) / 2, -WALL_M / 2)
+            middle = side.point(opening.middle_m, -WALL_M / 2)
             if opening.kind != 'door' or np.abs(middle - doorway.center).max() > 1e-6:
                 continue
             offset = piece.size[0] / 2 + 0.06
             for u in (opening.low_m - offset, opening.high_m + offset):
-                x, y = side.point(u, piece.size[1] / 2 + 0.02)
-                pose = Pose.from_yaw(side.yaw_rad, (x, y, 0.01))
+                pose = compute_wall_pose(side, u, piece, 0.02, 0.01)
                 box = compute_footprint_box(piece, pose)
                 low = u - piece.size[0] / 2
                 high = u + piece.size[0] / 2

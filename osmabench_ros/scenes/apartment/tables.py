@@ -20,9 +20,23 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
     ast.USub: operator.neg,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.Lt: operator.lt,
+    ast.Gt: operator.gt,
+    ast.Eq: operator.eq,
 }
-_FUNCTIONS: dict[str, Callable[..., Any]] = {'cos': np.cos, 'sin': np.sin, 'round': round}
+_KNOWN: dict[str, Any] = {
+    'pi': np.pi,
+    **{name: getattr(np, name) for name in ('abs', 'arctan2', 'cos', 'hypot', 'maximum', 'sin')},
+    'int': lambda values: values.astype(int),
+    'round': round,
+    'where': np.where,
+}
+"""What every formula may name; a table adds its names."""
 
 
 @cache
@@ -62,23 +76,31 @@ def _compile(formula: str) -> Callable[[Names], Any]:
 
 
 def _compile_node(node: ast.AST) -> Callable[[Names], Any]:
-    """Return a function of names for a number, name, sum, product or call of a formula."""
+    """Return a function of names for a number, name, operation or call of a formula."""
     match node:
         case ast.Constant(value=value):
             return lambda _: value
-        case ast.Name(id='pi'):
-            return lambda _: np.pi
+        case ast.Name(id=name) if name in _KNOWN:
+            return lambda _: _KNOWN[name]
         case ast.Name(id=name):
             return lambda names: names[name]
         case ast.UnaryOp(op=kind, operand=operand):
             function = _OPERATORS[type(kind)]
             inner = [operand]
-        case ast.BinOp(left=left, op=kind, right=right):
+        case (
+            ast.BinOp(left=left, op=kind, right=right)
+            | ast.Compare(left=left, ops=[kind], comparators=[right])
+        ):
             function = _OPERATORS[type(kind)]
             inner = [left, right]
-        case ast.Call(func=ast.Name(id=name), args=arguments):
-            function, inner = _FUNCTIONS[name], arguments
+        case ast.Call(func=called, args=arguments):
+            function = _call
+            inner = [called, *arguments]
         case _:
             raise SceneError(f'a table of the apartment cannot hold "{ast.unparse(node)}"')
     parts = [_compile_node(item) for item in inner]
     return lambda names: function(*(part(names) for part in parts))
+
+
+def _call(function: Callable[..., Any], *values: Any) -> Any:
+    return function(*values)
