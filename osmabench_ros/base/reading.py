@@ -13,22 +13,16 @@ from numpy.typing import NDArray
 from osmabench_ros.base.fence import limit_error, read_in_fence
 from osmabench_ros.errors import LimitError, OsmabenchError, describe_error, errors_as
 
-_MAX_SHOWN = 200
-
 
 @contextmanager
 def naming_errors(source: Path | str, kind: type[OsmabenchError]) -> Iterator[None]:
     """Turn every error of a block that parses a file into one that names the file."""
-    try:
+    needs = f'{source} needs more memory than this machine has free'
+    with (
+        errors_as(LimitError, needs, MemoryError),
+        errors_as(kind, f'{source} is malformed', Exception),
+    ):
         yield
-    except OsmabenchError:
-        raise
-    except MemoryError as error:
-        raise LimitError(f'{source} needs more memory than this machine has free') from error
-    except Exception as error:
-        name = type(error).__name__
-        reason = str(error)[:_MAX_SHOWN]
-        raise kind(f'{str(source)[:_MAX_SHOWN]} is malformed: {name}: {reason}') from error
 
 
 _SURELY_FREE_BYTES = 2**24

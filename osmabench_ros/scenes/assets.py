@@ -421,18 +421,16 @@ def crease_mesh(mesh: Mesh) -> Mesh:
     _, part = csgraph.connected_components(pairs, directed=False)
     keys = np.column_stack([mesh.faces.ravel(), np.repeat(part, 3)])
     unique, faces = np.unique(keys, axis=0, return_inverse=True)
-    around = np.column_stack([welded.ravel(), np.repeat(part, 3)])
+    vertices = mesh.vertices[unique[:, 0]]
+    faces = faces.reshape(-1, 3)
+    around = np.column_stack([place.reshape(-1)[unique[:, 0]], unique[:, 1]])
     _, group = np.unique(around, axis=0, return_inverse=True)
-    group = group.reshape(-1)
-    sums = np.zeros((group.max(initial=-1) + 1, 3))
-    np.add.at(sums, group, np.repeat(areas, 3, axis=0))
-    normals = np.zeros((len(unique), 3))
-    normals[faces.reshape(-1)] = sums[group]
+    normals = sum_normals(vertices, faces, group.reshape(-1))
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
     return replace(
         mesh,
-        vertices=mesh.vertices[unique[:, 0]],
-        faces=faces.reshape(-1, 3).astype(np.int32),
+        vertices=vertices,
+        faces=faces.astype(np.int32),
         normals=normals.astype(np.float32),
         uv=mesh.uv[unique[:, 0]],
         has_normals=True,

@@ -561,7 +561,7 @@ def test_names_that_differ_only_in_case_are_found(tmp_path):
 
 def test_a_broken_model_config_is_a_warning(tmp_path):
     write_model(tmp_path, 'table', shape(BOX), '<model><sdf>model.sdf')
-    with pytest.warns(OsmabenchWarning, match=r'model\.config.*model\.sdf beside it is read'):
+    with pytest.warns(OsmabenchWarning, match=r'model\.config.*model\.sdf in the same folder'):
         assert load_one(tmp_path, included('model://table')).name == 'table'
 
 

@@ -160,7 +160,11 @@ def test_articulated_object_with_open_door(tmp_path, pose):
             URDF.replace('"0 1 0"/><geometry>', '"0 1"/><geometry>'),
             '"xyz" must be 3 finite numbers',
         ),
-        ({}, URDF.replace('<parent link="body"/>', '<parent link="door"/>'), 'form a loop'),
+        (
+            {},
+            URDF.replace('<parent link="body"/>', '<parent link="door"/>'),
+            'frames door refer to each other',
+        ),
         ({'semantic_id': 'x'}, URDF, '"semantic_id" must be an integer'),
     ],
 )

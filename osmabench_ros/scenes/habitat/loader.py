@@ -27,6 +27,7 @@ from osmabench_ros.geometry.axes import (
 )
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import (
+    FrameScope,
     floats,
     locate_file_within,
     make_pose_from_rpy,
@@ -130,12 +131,12 @@ def load_urdf(
     """
     tree = read_xml(path, SceneError)
     positions = read_joint_positions(tree, joints, where, link_order)
-    poses = _link_poses(tree, positions, where, scale)
+    scope = _make_scope(tree, positions, where, scale)
     known = {item.get('name'): _read_material(item, where) for item in tree.iterfind('material')}
     from_inertial = _read_inertial_frame(tree, where).inverse()
     meshes: list[Mesh] = []
     for link in tree.findall('link'):
-        pose = from_inertial @ poses.get(link.get('name', ''), Pose.identity())
+        pose = from_inertial @ scope.resolve(Pose.identity(), link.get('name', ''))
         for visual in link.findall('visual'):
             offset = pose @ _read_origin(visual, where)
             parts = [move_mesh(mesh, offset) for mesh in _read_geometry(visual, path, root, where)]
@@ -149,28 +150,19 @@ def load_urdf(
     return tuple(meshes)
 
 
-def _link_poses(
+def _make_scope(
     root: Element, positions: Mapping[str, float], where: str, scale: float
-) -> dict[str, Pose]:
-    parents: dict[str, tuple[str, Pose]] = {}
+) -> FrameScope:
+    """Return the links as frames, each in the link that a joint moves it in, if any."""
+    entries: dict[str, tuple[Pose, str]] = {}
     for joint in root.findall('joint'):
         ends = (joint.find(key) for key in ('parent', 'child'))
         parent, child = (_read_attribute(end, 'link', where) for end in ends)
         motion = _compute_motion(joint, positions, where, scale)
-        parents[child] = parent, _read_origin(joint, where) @ motion
-    poses = {}
-    for link in parents:
-        pose = Pose.identity()
-        above = link
-        seen = {link}
-        while above in parents:
-            above, local = parents[above]
-            pose = local @ pose
-            if above in seen:
-                raise SceneError(f'{where}: the joints of link "{link}" form a loop')
-            seen.add(above)
-        poses[link] = pose
-    return poses
+        entries[child] = _read_origin(joint, where) @ motion, parent
+    links = {link.get('name', '') for link in root.findall('link')}
+    bases = {*links, *(parent for _, parent in entries.values())}
+    return FrameScope(dict.fromkeys(bases, (Pose.identity(), '')) | entries, where)
 
 
 def _read_inertial_frame(root: Element, where: str) -> Pose:

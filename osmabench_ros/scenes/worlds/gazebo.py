@@ -108,7 +108,7 @@ def _sort_files_by_version(config: Path) -> list[str]:
     try:
         listed = list(read_xml(config, SceneError).iter('sdf'))
     except SceneError as error:
-        warn(f'{error}; model.sdf beside it is read')
+        warn(f'{error}; model.sdf in the same folder is read')
         return []
     listed.sort(key=lambda item: _parse_version(item.get('version', '0')), reverse=True)
     return [(item.text or '').strip() for item in listed]

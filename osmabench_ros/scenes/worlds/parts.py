@@ -1,11 +1,11 @@
 """What worlds of other simulators have in common: parts, and classes guessed from their names."""
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fnmatch import fnmatchcase
-from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -219,12 +219,10 @@ def _measure_box(model: Part) -> AxisAlignedBox:
 
 def find_common_prefix(names: Iterable[str]) -> str:
     """Return what at least three names (behind '::') all start with, up to the last underscore."""
-    every = sorted({name.rpartition('::')[2] for name in names})
+    every = {name.rpartition('::')[2] for name in names}
     if len(every) < 3:
         return ''
-    # All of a sorted list share the beginning that its ends share.
-    pairs = zip(every[0], every[-1], strict=False)
-    shared = ''.join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    shared = os.path.commonprefix(list(every))  # noqa: RUF071 - of characters
     return shared[: shared.rfind('_') + 1]
 
 
