@@ -7,7 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.sizes import few
-from support.world.scenes import CAMERA, box_object, camera_at, cast_rays, room_scene
+from support.world.scenes import (
+    CAMERA,
+    assert_same_scene,
+    box_object,
+    camera_at,
+    cast_rays,
+    room_scene,
+)
 
 from osmabench_ros.errors import OsmabenchWarning, RunError, SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
@@ -72,27 +79,10 @@ def test_geometry_comes_back(both):
         np.testing.assert_allclose(found.pose.matrix, item.pose.matrix, rtol=0, atol=1e-9)
 
 
-def test_ids_classes_rooms_and_attributes_come_back(both):
-    before, after = both
-    for item, found in zip(before.objects, after.objects, strict=True):
-        assert found.instance_id == item.instance_id
-        assert found.class_id == item.class_id
-        assert found.room_id == item.room_id
-        assert dict(found.attributes) == dict(item.attributes)
-    assert after.label_set.classes == before.label_set.classes
-    assert [(r.id, r.name, r.label) for r in after.rooms] == [
-        (r.id, r.name, r.label) for r in before.rooms
-    ]
-    for room, found_room in zip(before.rooms, after.rooms, strict=True):
-        np.testing.assert_allclose(found_room.box.minimum, room.box.minimum, atol=1e-9)
-        np.testing.assert_allclose(found_room.box.maximum, room.box.maximum, atol=1e-9)
-
-
-def test_lights_come_back(both):
+def test_ids_classes_rooms_attributes_and_lights_come_back(both):
     before, after = both
     assert before.lights
-    assert after.lights == before.lights
-    assert after.ambient == before.ambient
+    assert_same_scene(after, before)
     assert after.lamp_rule == ''
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import trimesh
 from support.habitat_files import textured_box, write_dataset, write_json
-from support.world.scenes import load_small_house
+from support.world.scenes import assert_box, load_small_house
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
@@ -40,11 +40,6 @@ def write_table(tmp_path, instances=None, attributes=None, mesh=None, **parts):
 
 def load(tmp_path, *args, **parts):
     return load_scene(str(write_table(tmp_path, *args, **parts)))
-
-
-def assert_box(item, low, high):
-    np.testing.assert_allclose(item.box.minimum, low, atol=1e-5)
-    np.testing.assert_allclose(item.box.maximum, high, atol=1e-5)
 
 
 def test_world_is_z_up(tmp_path):

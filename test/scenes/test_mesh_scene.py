@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import trimesh
+from support.world.scenes import assert_box, assert_same_scene
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.scenes.changes import find_parts_of_assemblies
 from osmabench_ros.scenes.importing import import_scene, load_mesh_scene
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.worlds.parts import WorldOptions, match_known_class
+from osmabench_ros.scenes.worlds.parts import WorldOptions
 
 
 def write_lab(path):
@@ -35,8 +36,7 @@ def test_every_node_is_an_object_with_a_guessed_class(tmp_path):
     }
     chair = next(item for item in scene.objects if item.name == 'Chair.001')
     # y is up in glTF, z here: (x, y, z) becomes (x, -z, y).
-    np.testing.assert_allclose(chair.box.minimum, [0.75, -2.2, 0.0], atol=1e-6)
-    np.testing.assert_allclose(chair.box.maximum, [1.25, -1.8, 0.9], atol=1e-6)
+    assert_box(chair, [0.75, -2.2, 0.0], [1.25, -1.8, 0.9])
 
 
 def test_nodes_of_one_parent_are_one_object_if_asked(tmp_path):
@@ -61,13 +61,6 @@ def test_nodes_of_one_parent_are_one_object_if_asked(tmp_path):
         import_scene('x.world', tmp_path / 'out', world=WorldOptions(group_by_parent=True))
 
 
-def test_a_word_that_qualifies_is_no_class_where_the_last_word_is_one():
-    known = ('desk', 'floor lamp', 'bowl', 'sofa')
-    assert match_known_class('desk lamp', known) == 'desk lamp'
-    assert match_known_class('bowl fruit', known) == 'bowl'
-    assert match_known_class('sofa grey', known) == 'sofa'
-
-
 def test_a_lamp_hangs_below_the_highest_point(tmp_path):
     (lamp,) = load_mesh_scene(write_lab(tmp_path / 'lab.glb')).lights
     assert lamp.lamp
@@ -81,9 +74,7 @@ def test_the_folder_that_is_written_is_the_same_scene(tmp_path):
     loaded = load_scene(str(tmp_path / 'lab'))
     for scene in (imported, loaded):
         assert sorted(map(scene.class_name, scene.objects)) == ['chair', 'chair', 'floor', 'wall']
-    for before, after in zip(imported.objects, loaded.objects, strict=True):
-        np.testing.assert_allclose(before.box.minimum, after.box.minimum, atol=1e-5)
-        np.testing.assert_allclose(before.box.maximum, after.box.maximum, atol=1e-5)
+    assert_same_scene(loaded, imported)
 
 
 def test_options_of_gazebo_are_refused(tmp_path):

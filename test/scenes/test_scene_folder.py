@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 import trimesh
+from support.world.scenes import assert_box, assert_same_scene
 
 from osmabench_ros.base.files import MARKER, PREVIOUS
 from osmabench_ros.errors import RunError, SceneError
@@ -53,8 +54,7 @@ def test_nodes_become_objects(tmp_path):
     assert by_name['shelf'].class_id == UNLABELLED
     assert by_name['cup'].instance_id == 1
     assert len({item.instance_id for item in scene.objects}) == 3
-    np.testing.assert_allclose(by_name['table'].box.minimum, (-0.5, -1, 0), atol=1e-6)
-    np.testing.assert_allclose(by_name['table'].box.maximum, (0.5, 1, 0.8), atol=1e-6)
+    assert_box(by_name['table'], (-0.5, -1, 0), (0.5, 1, 0.8))
     assert by_name['table'].attributes == {
         'color': 'red', 'width_m': 1.0, 'depth_m': 2.0, 'height_m': 0.8,
     }  # fmt: skip
@@ -79,8 +79,7 @@ def test_a_folder_goes_before_a_specification_of_its_name(tmp_path, monkeypatch)
 def test_up_and_unit(tmp_path):
     scene = load_scene(str(write_folder(tmp_path, up='z', unit_m=2.0) / 'scene.json'))
     table = next(item for item in scene.objects if item.name == 'table')
-    np.testing.assert_allclose(table.box.minimum, (-1, 0, -2), atol=1e-6)
-    np.testing.assert_allclose(table.box.maximum, (1, 1.6, 2), atol=1e-6)
+    assert_box(table, (-1, 0, -2), (1, 1.6, 2))
 
 
 def test_classes_of_the_manifest(tmp_path):
@@ -159,27 +158,11 @@ def test_a_written_folder_keeps_the_nodes_above_objects(tmp_path):
 
 
 @pytest.mark.full
-def test_apartment_survives_a_folder(tmp_path):
-    scene = generate_apartment(5).scene
-    manifest = write_scene_folder(scene, tmp_path / 'flat')
-    again = load_scene(str(manifest))
-    assert again.label_set == scene.label_set
-    assert again.rooms[0].name == scene.rooms[0].name
-    assert [room.id for room in again.rooms] == [room.id for room in scene.rooms]
-    assert again.lights == scene.lights
-    assert [item.instance_id for item in again.objects] == [i.instance_id for i in scene.objects]
-    for first, second in zip(scene.objects, again.objects, strict=True):
-        for name in ('name', 'class_id', 'room_id', 'attributes'):
-            assert getattr(first, name) == getattr(second, name)
-        np.testing.assert_allclose(first.box.minimum, second.box.minimum, atol=1e-5)
-        np.testing.assert_allclose(first.box.maximum, second.box.maximum, atol=1e-5)
-        assert len(first.world_faces) == len(second.world_faces)
-
-
-@pytest.mark.full
-def test_looks_survive_a_folder(tmp_path):
+def test_an_apartment_and_its_looks_survive_a_folder(tmp_path):
     scene = generate_apartment(5).scene
     again = load_scene(str(write_scene_folder(scene, tmp_path / 'flat')))
+    assert_same_scene(again, scene)
+    assert [item.name for item in again.objects] == [item.name for item in scene.objects]
     for first, second in zip(scene.objects[:40], again.objects[:40], strict=True):
         assert len(first.meshes) == len(second.meshes)
         left, right = (sorted(item.meshes, key=_order) for item in (first, second))

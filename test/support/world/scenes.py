@@ -45,6 +45,24 @@ FURNISHED_LABELS = LabelSet.from_names(
 )
 
 
+def assert_box(item, low, high, atol=1e-5):
+    np.testing.assert_allclose([item.box.minimum, item.box.maximum], [low, high], atol=atol)
+
+
+def assert_same_scene(after, before):
+    """Hold what was written and read against what it was before."""
+    assert after.label_set.classes == before.label_set.classes
+    assert (after.lights, after.ambient) == (before.lights, before.ambient)
+    for room, found in zip(before.rooms, after.rooms, strict=True):
+        assert (found.id, found.name, found.label) == (room.id, room.name, room.label)
+        assert_box(found, room.box.minimum, room.box.maximum, 1e-9)
+    for item, found in zip(before.objects, after.objects, strict=True):
+        for name in ('instance_id', 'class_id', 'room_id', 'attributes'):
+            assert getattr(found, name) == getattr(item, name)
+        assert_box(found, item.box.minimum, item.box.maximum)
+        assert len(found.world_faces) == len(item.world_faces)
+
+
 def box_mesh(size, material=None):
     """Return a box about the origin with the whole texture on each face, upright on the sides."""
     vertices, normals, uv, faces = [], [], [], []
