@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from types import NoneType
+from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
@@ -113,34 +112,24 @@ def with_settings(base: Model, given: Mapping[str, Any], source: str) -> Model:
         raise ConfigError(f'{where}: {fault_text(fault)}') from error
 
 
+_KINDS = {'string': str, 'integer': int, 'number': float, 'boolean': bool, 'array': list}
+"""By the types of a JSON Schema; everything else is written as YAML."""
+
+
 def _setting(name: str, path: tuple[str, ...], field: FieldInfo, default: Any) -> Setting:
-    kind, choices = _kind_of(field.annotation)
-    bounds: dict[str, float] = {}
-    for item in field.metadata:
-        for key in ('ge', 'le', 'lt'):
-            if (bound := getattr(item, key, None)) is not None:
-                bounds[key] = bound
-    maximum = bounds['lt'] - 1 if 'lt' in bounds and kind is int else bounds.get('le')
+    form = TypeAdapter(field.rebuild_annotation()).json_schema()
+    named = form.get('$defs', {})
+    form = form.get('anyOf', [form])[0]
+    form |= named.get(form.get('$ref', '').rpartition('/')[2], {})
+    kind: type = _KINDS.get(form.get('type', ''), dict)
+    if kind is list and '$ref' in form.get('items', {}):
+        kind = dict
+    maximum = form.get('maximum')
+    if kind is int and 'exclusiveMaximum' in form:
+        maximum = form['exclusiveMaximum'] - 1
+    choices = tuple(form.get('enum', ()))
     text = field.description or ''
-    return Setting(name, path, kind, default, text, bounds.get('ge'), maximum, choices)
-
-
-def _kind_of(annotation: Any) -> tuple[type, tuple[str, ...]]:
-    """Return how users write a type, and its allowed values."""
-    origin = get_origin(annotation)
-    if origin in (Annotated, Union, UnionType):
-        return _kind_of(get_args(annotation)[0])
-    if origin is Literal:
-        return str, get_args(annotation)
-    if origin is tuple and not isinstance(get_args(annotation)[0], type(BaseModel)):
-        return list, ()
-    if not isinstance(annotation, type) or origin is not None:
-        return dict, ()
-    if issubclass(annotation, Enum):
-        return str, tuple(str(item.value) for item in annotation)
-    if annotation in (bool, int, float, str):
-        return annotation, ()
-    return (str if issubclass(annotation, Path) else dict), ()
+    return Setting(name, path, kind, default, text, form.get('minimum'), maximum, choices)
 
 
 def _plain(value: Any, kind: type) -> Any:

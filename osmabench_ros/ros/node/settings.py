@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, WithJsonSchema, model_validator
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.settings import Names, setting
@@ -87,7 +87,8 @@ def _reading(data: Any) -> Any:
     return reading_from_text(data) if isinstance(data, str) else data
 
 
-Participants = tuple[Annotated[DeclaredParticipant, BeforeValidator(_participant)], ...]
+_AS_TEXT = WithJsonSchema({'type': 'string'})
+Participants = tuple[Annotated[DeclaredParticipant, BeforeValidator(_participant), _AS_TEXT], ...]
 Reading = Annotated[SequenceReading, BeforeValidator(_reading)]
 Pacing = Annotated[config.PacingConfig, Names(mode='pacing')]
 

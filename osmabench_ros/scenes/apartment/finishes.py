@@ -186,7 +186,7 @@ def texture(name: str) -> NDArray[np.uint8]:
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     kind = name.rstrip('0123456789')
     pattern = _IMAGES[kind](rng) if kind in _IMAGES else _compute_pattern(kind, rng)
-    image = np.round(np.clip(pattern, 0, 1) * 255).astype(np.uint8)
+    image: NDArray[np.uint8] = np.round(np.clip(pattern, 0, 1) * 255).astype(np.uint8)
     if image.ndim == 2:
         image = np.repeat(image[..., None], 3, axis=2)
     image.flags.writeable = False
@@ -195,9 +195,8 @@ def texture(name: str) -> NDArray[np.uint8]:
 
 def _compute_pattern(kind: str, rng: np.random.Generator) -> Pattern:
     """Return a texture of the table; the generator draws in the order of its formulas."""
-    draws = {'integer': rng.integers, 'uniform': rng.uniform}
-    draws |= {'noise': partial(_generate_noise, rng), 'scatter': partial(_scatter, rng)}
-    names: dict[str, Any] = {'u': _u, 'v': _v, **draws}
+    names: dict[str, Any] = {'u': _u, 'v': _v, 'integer': rng.integers, 'uniform': rng.uniform}
+    names |= {'noise': partial(_generate_noise, rng), 'scatter': partial(_scatter, rng)}
     for key, formula in read_table('textures')[kind].items():
         names[key] = evaluate(formula, names)
     return np.asarray(names['image'])

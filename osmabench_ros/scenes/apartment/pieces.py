@@ -226,7 +226,8 @@ def _add(body: Body, part: Mapping[str, Any], names: Names) -> None:
     size = evaluate(part[kind], names)
     finish: Finish = names['of']
     if kind == 'box':
-        body.box(*size, finish)
+        low, high = size
+        body.box(low, high, finish)
         return
     options = {key: evaluate(part[key], names) for key in _OPTIONS if key in part}
     turn = evaluate(part['turn'], names) if 'turn' in part else None
