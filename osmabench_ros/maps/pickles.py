@@ -98,15 +98,15 @@ def read_pickle(path: Path, drop_masks: bool) -> Any:
 
 @contextmanager
 def _name_errors(path: Path) -> Iterator[None]:
-    try:
+    unsafe, problem = (
+        errors.UnsafePickleError,
+        f'{path} is not a pickle, or is cut off or malformed',
+    )
+    with (
+        errors.errors_as(unsafe, str(path), unsafe, remedy='nothing was run'),
+        errors.errors_as(errors.MapError, problem, Exception, remedy='copy it again'),
+    ):  # hostile bytes provoke every kind
         yield
-    except errors.UnsafePickleError as error:
-        raise errors.UnsafePickleError(f'{path} {error}; nothing was run') from error
-    except (errors.OsmabenchError, MemoryError):
-        raise
-    except Exception as error:  # hostile bytes provoke every kind
-        problem = f'{path} is not a pickle, or is cut off or malformed: {error!r:.200}'
-        raise errors.MapError(f'{problem}; copy it again') from error
 
 
 class _Memo(dict[int, Any]):

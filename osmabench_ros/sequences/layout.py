@@ -115,7 +115,7 @@ class RecordedSequence(Protocol):
     description: str
 
     def __len__(self) -> int:
-        """Return the number of frames."""
+        return len(self.poses)
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield the frames in order of time."""

@@ -110,9 +110,6 @@ class BagSequence(layout.RecordedSequence):
             self.description += f', {incomplete} more stamps lack an image or a pose'
         self.info, _ = layout.read_info(path if path.is_dir() else path.parent)
 
-    def __len__(self) -> int:
-        return len(self._matches)
-
     def __iter__(self) -> Iterator[Frame]:
         wanted = {
             (part, stamp_ns): index
@@ -276,9 +273,6 @@ class FolderSequence(layout.RecordedSequence):
             self._check_numbers(kind)
         with naming_errors(directory, SequenceError):
             self.intrinsics, self._depth_scale = layout.read_camera(directory, self._form)
-
-    def __len__(self) -> int:
-        return len(self.poses)
 
     def __iter__(self) -> Iterator[Frame]:
         for index in range(len(self)):

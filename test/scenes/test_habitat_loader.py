@@ -1,4 +1,3 @@
-import hashlib
 import json
 import math
 import os
@@ -478,18 +477,3 @@ def test_small_house_graph(small_house):
         ('CookingBench_01.1', 'under', 'Rangehood_01.1'),
         ('Handle_01.1', 'attached to', 'Door_01.1'),
     } <= found
-
-
-def test_loading_leaves_the_source_alone(tmp_path):
-    path = write_table(tmp_path)
-
-    def state():
-        return {
-            file: (file.stat().st_mtime_ns, hashlib.sha256(file.read_bytes()).hexdigest())
-            for file in sorted(tmp_path.rglob('*'))
-            if file.is_file()
-        }
-
-    before = state()
-    load_scene(str(path))
-    assert state() == before

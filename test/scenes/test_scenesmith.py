@@ -79,13 +79,3 @@ def test_a_summary_of_another_scene_is_refused(tmp_path):
     write_json(tmp_path / f'debug/{NAME}.debug_summary.json', {'instances': []})
     with pytest.raises(SceneError, match='names 0 instances, the scene has 6'):
         load_scene(str(path))
-
-
-def test_absolute_paths_stay_within_the_data_set(tmp_path):
-    path = packed(tmp_path / 'set')
-    outside = tmp_path / 'outside.obj'
-    trimesh.creation.box((1, 1, 1)).export(outside)
-    config = {'render_asset': str(outside), 'semantic_id': 1000}
-    write_json(tmp_path / f'set/objects/{NAME}__chair_visual.object_config.json', config)
-    with pytest.raises(SceneError, match='outside of'):
-        load_scene(str(path))

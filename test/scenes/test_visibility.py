@@ -81,27 +81,6 @@ def test_what_stands_before_hides_what_is_behind(scene):
     np.testing.assert_array_equal(seen, [True, False, False, True, False])
 
 
-def test_more_poses_see_more_and_none_see_nothing(scene):
-    cloud = sample_surface(scene, 50, seed=1)
-    poses = [camera_at(-2, 0, 1.2, yaw) for yaw in (0.0, 2.0, 4.0)]
-    one = find_visible_points(scene, cloud, poses[:1], CAMERA, 10.0)
-    three = find_visible_points(scene, cloud, poses, CAMERA, 10.0)
-    assert (three >= one).all()
-    assert three.sum() > one.sum()
-    assert not find_visible_points(scene, cloud, [], CAMERA, 10.0).any()
-
-
-def test_depth_limit_is_along_the_optical_axis(scene):
-    # 3.5 m away in all, but 2.9 m along the axis.
-    cloud = LabelledCloud(
-        np.array([[0.9, 1.95, 0.0]], np.float32), np.ones(1, np.int32), np.ones(1, np.int32)
-    )
-    poses = [camera_at(-2, 0, 0.5, 0.0)]
-    assert np.linalg.norm(cloud.points[0] - poses[0].translation) > 3.4
-    assert find_visible_points(scene, cloud, poses, CAMERA, 2.95).all()
-    assert not find_visible_points(scene, cloud, poses, CAMERA, 2.85).any()
-
-
 def test_a_bound_on_the_footprint_drops_what_a_pixel_cannot_resolve(scene):
     cloud = sample_surface(scene, 50.0, 0)
     pose = camera_at(-2, 0, 0.75, 0.0)

@@ -75,7 +75,6 @@ class SourceEdge:
     target: str
     type: str
     text: str = ''
-    score: float = float('nan')
 
 
 MAX_LABEL_CHARACTERS = 10_000
@@ -254,7 +253,7 @@ def assemble(
     made = []
     for edge in edges:
         start, end = (_find_id(ids, name, method) for name in (edge.source, edge.target))
-        made.append(SceneEdge(start, end, edge.type, edge.text, edge.score))
+        made.append(SceneEdge(start, end, edge.type, edge.text))
     dense = _join_clouds(clouds, options) if clouds else None
     return builder.build(nodes, made, dense, source_sha256=source_sha256, extras=extras)
 
