@@ -98,10 +98,8 @@ def read_pickle(path: Path, drop_masks: bool) -> Any:
 
 @contextmanager
 def _name_errors(path: Path) -> Iterator[None]:
-    unsafe, problem = (
-        errors.UnsafePickleError,
-        f'{path} is not a pickle, or is cut off or malformed',
-    )
+    unsafe = errors.UnsafePickleError
+    problem = f'{path} is not a pickle, or is cut off or malformed'
     with (
         errors.errors_as(unsafe, str(path), unsafe, remedy='nothing was run'),
         errors.errors_as(errors.MapError, problem, Exception, remedy='copy it again'),

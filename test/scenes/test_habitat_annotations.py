@@ -15,7 +15,7 @@ from support.habitat_files import (
 )
 
 from osmabench_ros.errors import SceneError
-from osmabench_ros.scenes.habitat.loader import list_moving_joints, read_joint_positions
+from osmabench_ros.scenes.habitat.loader import Urdf
 from osmabench_ros.scenes.habitat.semantics import Annotation, read_annotations
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.labels import UNLABELLED
@@ -193,9 +193,10 @@ CHAIN = ElementTree.fromstring(
 
 
 def test_joint_positions_go_link_by_link():
-    assert list_moving_joints(CHAIN) == ['a', 'z', 'b']
-    assert list_moving_joints(CHAIN, 'urdf_order') == ['b', 'z', 'a']
-    assert read_joint_positions(CHAIN, [1, 2.5], 'test') == {'a': 1.0, 'z': 2.5}
-    assert read_joint_positions(CHAIN, {'001': 2, '000': 1}, 'test') == {'a': 1.0, 'z': 2.0}
+    robot = Urdf(CHAIN, 'test')
+    assert robot.list_moving_joints() == ['a', 'z', 'b']
+    assert robot.list_moving_joints('urdf_order') == ['b', 'z', 'a']
+    assert robot.read_positions([1, 2.5]) == {'a': 1.0, 'z': 2.5}
+    assert robot.read_positions({'001': 2, '000': 1}) == {'a': 1.0, 'z': 2.0}
     with pytest.raises(SceneError, match='give a list for a, z, b'):
-        read_joint_positions(CHAIN, {'a': 1, 'b': 2, 'z': 3}, 'test')
+        robot.read_positions({'a': 1, 'b': 2, 'z': 3})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -54,7 +54,16 @@ from osmabench_ros.scenes.habitat.semantics import (
     read_stage,
 )
 from osmabench_ros.scenes.primitives import make_shape
-from osmabench_ros.scenes.scene import Light, LightKind, Material, Mesh, Room, Scene, SceneObject
+from osmabench_ros.scenes.scene import (
+    Light,
+    LightKind,
+    Material,
+    Mesh,
+    Room,
+    Scene,
+    SceneObject,
+    make_triple,
+)
 from osmabench_ros.semantics.labels import LabelSet, normalised_name
 
 MOVING = ('revolute', 'continuous', 'prismatic')
@@ -63,176 +72,150 @@ URDF_ORDER = 'urdf_order'
 """Value of `link_order` under which links count in the order of the file."""
 
 
-def read_joint_positions(
-    root: Element, given: Mapping[str, float] | Sequence[float], where: str, link_order: str = ''
-) -> dict[str, float]:
-    """Return positions by joint, radians or metres, from an `initial_joint_pose`.
-
-    Habitat-Sim gives values, an object's by the order of its keys, to the moving joints link by
-    link (in `URDF_ORDER`, or parents first and siblings by name); the rest is at 0. Raises
-    SceneError for values that are not numbers or too many, and for keys that are joints in another
-    order.
-    """
-    moving = list_moving_joints(root, link_order)
-    keys = sorted(given) if isinstance(given, Mapping) else []
-    if set(keys) & set(moving) and keys != moving[: len(keys)]:
-        known = ', '.join(moving)
-        raise SceneError(f'{where}: "initial_joint_pose" names joints; give a list for {known}')
-    values = [given[key] for key in keys] if isinstance(given, Mapping) else list(given)
-    if len(values) > len(moving):
-        counts = f'{len(values)} values, the URDF {len(moving)} moving joints'
-        raise SceneError(f'{where}: "initial_joint_pose" has {counts}')
-    numbers = floats(values)
-    if len(numbers) < len(values):
-        raise SceneError(f'{where}: "initial_joint_pose" must hold numbers')
-    return dict(zip(moving, numbers.tolist(), strict=False))
-
-
-def list_moving_joints(root: Element, link_order: str = '') -> list[str]:
-    """Return the names of the joints that can move, in the order of Habitat-Sim's links."""
-    joints = root.findall('joint')
-    links = [link.get('name') for link in root.findall('link')]
-    if link_order == URDF_ORDER:
-        place = {link: number for number, link in reversed(list(enumerate(links)))}
-        ordered = sorted(joints, key=lambda joint: place.get(_end(joint, 'child'), len(links)))
-    else:
-        children = {_end(joint, 'child') for joint in joints}
-        ordered = []
-        for base in links:
-            if base not in children:
-                _append_joints(base, joints, ordered)
-    return [joint.get('name', '') for joint in ordered if joint.get('type') in MOVING]
-
-
-def _append_joints(link: str | None, joints: list[Element], ordered: list[Element]) -> None:
-    """Append the joints below a link, each before those below its child."""
-    for joint in sorted(joints, key=lambda joint: joint.get('name', '')):
-        if _end(joint, 'parent') == link and joint not in ordered:
-            ordered.append(joint)
-            _append_joints(_end(joint, 'child'), joints, ordered)
-
-
-def _end(joint: Element, key: str) -> str | None:
-    element = joint.find(key)
-    return None if element is None else element.get('link')
-
-
 Joints = Mapping[str, float] | Sequence[float]
 
 
-def load_urdf(
-    path: Path, joints: Joints, where: str, *, root: Path, link_order: str = '', scale: float = 1.0
-) -> tuple[Mesh, ...]:
-    """Read the visual meshes of a URDF, in the inertial frame of its root link, axes as in it.
+class Urdf:
+    """A robot described by links and the joints between them; `where` begins all errors."""
 
-    Its meshes are within `root`; for `joints` and `link_order` see `read_joint_positions`. `scale`
-    is the factor by which the caller multiplies: Habitat-Sim scales links, not strokes, so that
-    prismatic joints move by that much less here.
-    """
-    tree = read_xml(path, SceneError)
-    positions = read_joint_positions(tree, joints, where, link_order)
-    scope = _make_scope(tree, positions, where, scale)
-    known = {item.get('name'): _read_material(item, where) for item in tree.iterfind('material')}
-    from_inertial = _read_inertial_frame(tree, where).inverse()
-    meshes: list[Mesh] = []
-    for link in tree.findall('link'):
-        pose = from_inertial @ scope.resolve(Pose.identity(), link.get('name', ''))
-        for visual in link.findall('visual'):
-            offset = pose @ _read_origin(visual, where)
-            parts = [move_mesh(mesh, offset) for mesh in _read_geometry(visual, path, root, where)]
-            given = visual.find('material')
-            material = None
-            if given is not None:
-                material = _read_material(given, where) or known.get(given.get('name'))
-            meshes += parts if material is None else [replace(p, material=material) for p in parts]
-    if not meshes:
-        raise SceneError(f'{where}: {path} has no visual meshes')
-    return tuple(meshes)
+    def __init__(self, tree: Element, where: str) -> None:
+        self._tree, self._where = tree, where
+        self._links = {link.get('name', ''): link for link in tree.iterfind('link')}
+        ends = ((self._read_end(item, 'child'), item) for item in tree.iterfind('joint'))
+        self._joints = dict(ends)
+        self._parents = {key: self._read_end(item, 'parent') for key, item in self._joints.items()}
 
+    def read_positions(self, given: Joints, link_order: str = '') -> dict[str, float]:
+        """Return positions by joint, radians or metres, from an `initial_joint_pose`.
 
-def _make_scope(
-    root: Element, positions: Mapping[str, float], where: str, scale: float
-) -> FrameScope:
-    """Return the links as frames, each in the link that a joint moves it in, if any."""
-    entries: dict[str, tuple[Pose, str]] = {}
-    for joint in root.findall('joint'):
-        ends = (joint.find(key) for key in ('parent', 'child'))
-        parent, child = (_read_attribute(end, 'link', where) for end in ends)
-        motion = _compute_motion(joint, positions, where, scale)
-        entries[child] = _read_origin(joint, where) @ motion, parent
-    links = {link.get('name', '') for link in root.findall('link')}
-    bases = {*links, *(parent for _, parent in entries.values())}
-    return FrameScope(dict.fromkeys(bases, (Pose.identity(), '')) | entries, where)
+        Habitat-Sim gives values, an object's by the order of its keys, to the moving joints link
+        by link (in `URDF_ORDER`, or parents first and siblings by name); the rest is at 0. Raises
+        SceneError for values that are not numbers or too many, and for keys that are joints in
+        another order.
+        """
+        moving = self.list_moving_joints(link_order)
+        what = f'{self._where}: "initial_joint_pose"'
+        keys = sorted(given) if isinstance(given, Mapping) else []
+        if set(keys) & set(moving) and keys != moving[: len(keys)]:
+            raise SceneError(f'{what} names joints; give a list for {", ".join(moving)}')
+        values = [given[key] for key in keys] if isinstance(given, Mapping) else list(given)
+        if len(values) > len(moving):
+            counts = f'{len(values)} values, the URDF {len(moving)} moving joints'
+            raise SceneError(f'{what} has {counts}')
+        numbers = floats(values)
+        if len(numbers) < len(values):
+            raise SceneError(f'{what} must hold numbers')
+        return dict(zip(moving, numbers.tolist(), strict=False))
 
+    def list_moving_joints(self, link_order: str = '') -> list[str]:
+        """Return the names of the joints that can move, in the order of Habitat-Sim's links."""
+        ordered = [link for link in self._links if link in self._joints]
+        if link_order != URDF_ORDER:
+            bases = (link for link in self._links if link not in self._joints)
+            ordered = [link for base in bases for link in self._iterate_below(base)]
+        joints = (self._joints[link] for link in ordered)
+        return [joint.get('name', '') for joint in joints if joint.get('type') in MOVING]
 
-def _read_inertial_frame(root: Element, where: str) -> Pose:
-    """Return the inertial frame of the link without a parent, in that link."""
-    children = {child.get('link') for child in root.iterfind('joint/child')}
-    for link in root.findall('link'):
-        inertial = link.find('inertial')
-        if link.get('name') not in children and inertial is not None:
-            return _read_origin(inertial, where)
-    return Pose.identity()
+    def _iterate_below(self, link: str) -> Iterator[str]:
+        """Yield the links below one, each before those below it."""
+        below = [child for child, parent in self._parents.items() if parent == link]
+        for child in sorted(below, key=lambda child: self._joints[child].get('name', '')):
+            yield child
+            yield from self._iterate_below(child)
 
+    def load_meshes(
+        self, path: Path, root: Path, joints: Joints, link_order: str = '', scale: float = 1.0
+    ) -> tuple[Mesh, ...]:
+        """Read the visual meshes, in the inertial frame of the root link, axes as in the file.
 
-def _compute_motion(
-    joint: Element, positions: Mapping[str, float], where: str, scale: float
-) -> Pose:
-    from scipy.spatial.transform import Rotation
+        They are within `root`; for `joints` and `link_order` see `read_positions`. `scale` is the
+        factor by which the caller multiplies: Habitat-Sim scales links, not strokes, so that
+        prismatic joints move by that much less here.
+        """
+        scope = self._make_scope(self.read_positions(joints, link_order), scale)
+        known = {
+            item.get('name'): self._read_material(item) for item in self._tree.iterfind('material')
+        }
+        bases = (link for name, link in self._links.items() if name not in self._joints)
+        inertial = (item for base in bases for item in base.iterfind('inertial'))
+        from_inertial = self._read_origin(next(inertial, None)).inverse()
+        meshes: list[Mesh] = []
+        for name, link in self._links.items():
+            pose = from_inertial @ scope.resolve(Pose.identity(), name)
+            for visual in link.iterfind('visual'):
+                offset = pose @ self._read_origin(visual)
+                given = visual.find('material')
+                material = None
+                if given is not None:
+                    material = self._read_material(given) or known.get(given.get('name'))
+                for mesh in self._read_geometry(visual, path, root):
+                    look = mesh.material if material is None else material
+                    meshes.append(replace(move_mesh(mesh, offset), material=look))
+        if not meshes:
+            raise SceneError(f'{self._where}: {path} has no visual meshes')
+        return tuple(meshes)
 
-    position = positions.get(joint.get('name', ''), 0.0)
-    if joint.get('type') not in MOVING or position == 0:
-        return Pose.identity()
-    axis = _read_vector(joint.find('axis'), 'xyz', (1.0, 0.0, 0.0), where)
-    axis = axis / max(float(np.linalg.norm(axis)), 1e-12)
-    if joint.get('type') == 'prismatic':
-        return Pose(np.eye(3), position / scale * axis)
-    return Pose(Rotation.from_rotvec(position * axis).as_matrix(), np.zeros(3))
+    def _make_scope(self, positions: Mapping[str, float], scale: float) -> FrameScope:
+        """Return the links as frames, each in the link that a joint moves it in, if any."""
+        entries = dict.fromkeys([*self._links, *self._parents.values()], (Pose.identity(), ''))
+        for child, joint in self._joints.items():
+            motion = self._compute_motion(joint, positions, scale)
+            entries[child] = self._read_origin(joint) @ motion, self._parents[child]
+        return FrameScope(entries, self._where)
 
+    def _compute_motion(
+        self, joint: Element, positions: Mapping[str, float], scale: float
+    ) -> Pose:
+        from scipy.spatial.transform import Rotation
 
-def _read_geometry(visual: Element, path: Path, root: Path, where: str) -> tuple[Mesh, ...]:
-    geometry = visual.find('geometry')
-    for item in () if geometry is None else geometry:
-        if item.tag == 'mesh':
-            file = _read_attribute(item, 'filename', where).removeprefix('package://')
-            scale = _read_vector(item, 'scale', (1.0, 1.0, 1.0), where)
-            meshes = load_meshes(locate_file_within(root, file, path.parent, where))
-            return tuple(map_linearly(mesh, np.diag(scale)) for mesh in meshes)
-        shape = make_shape(item.tag, partial(_read_vector, item, where=where))
-        if shape is not None:
-            return (shape,)
-    return ()
+        position = positions.get(joint.get('name', ''), 0.0)
+        if joint.get('type') not in MOVING or position == 0:
+            return Pose.identity()
+        axis = self._read_vector(joint.find('axis'), 'xyz', (1.0, 0.0, 0.0))
+        axis = axis / max(float(np.linalg.norm(axis)), 1e-12)
+        if joint.get('type') == 'prismatic':
+            return Pose(np.eye(3), position / scale * axis)
+        return Pose(Rotation.from_rotvec(position * axis).as_matrix(), np.zeros(3))
 
+    def _read_geometry(self, visual: Element, path: Path, root: Path) -> tuple[Mesh, ...]:
+        for item in visual.iterfind('geometry/*'):
+            if item.tag == 'mesh':
+                file = self._read_attribute(item, 'filename').removeprefix('package://')
+                scale = self._read_vector(item, 'scale', (1.0, 1.0, 1.0))
+                meshes = load_meshes(locate_file_within(root, file, path.parent, self._where))
+                return tuple(map_linearly(mesh, np.diag(scale)) for mesh in meshes)
+            shape = make_shape(item.tag, partial(self._read_vector, item))
+            if shape is not None:
+                return (shape,)
+        return ()
 
-def _read_material(element: Element, where: str) -> Material | None:
-    """Return the plain colour that replaces the look of a mesh, None without one."""
-    color = element.find('color')
-    if color is None:
-        return None
-    red, green, blue, _ = _read_vector(color, 'rgba', (1.0, 1.0, 1.0, 1.0), where).tolist()
-    return Material((red, green, blue))
+    def _read_material(self, element: Element) -> Material | None:
+        """Return the plain colour that replaces the look of a mesh, None without one."""
+        color = element.find('color')
+        if color is None:
+            return None
+        return Material(make_triple(self._read_vector(color, 'rgba', (1.0, 1.0, 1.0, 1.0))[:3]))
 
+    def _read_origin(self, element: Element | None) -> Pose:
+        origin = None if element is None else element.find('origin')
+        xyz, rpy = (self._read_vector(origin, key, (0.0, 0.0, 0.0)) for key in ('xyz', 'rpy'))
+        return make_pose_from_rpy(xyz, rpy)
 
-def _read_origin(element: Element, where: str) -> Pose:
-    origin = element.find('origin')
-    zero = (0.0, 0.0, 0.0)
-    return make_pose_from_rpy(
-        _read_vector(origin, 'xyz', zero, where), _read_vector(origin, 'rpy', zero, where)
-    )
+    def _read_end(self, joint: Element, key: str) -> str:
+        return self._read_attribute(joint.find(key), 'link')
 
+    def _read_attribute(self, element: Element | None, key: str) -> str:
+        value = None if element is None else element.get(key)
+        if not value:
+            raise SceneError(f'{self._where}: the URDF lacks the attribute "{key}"')
+        return value
 
-def _read_attribute(element: Element | None, key: str, where: str) -> str:
-    value = None if element is None else element.get(key)
-    if not value:
-        raise SceneError(f'{where}: the URDF lacks the attribute "{key}"')
-    return value
-
-
-def _read_vector(
-    element: Element | None, key: str, default: tuple[float, ...], where: str
-) -> NDArray[np.float64]:
-    text = None if element is None else element.get(key)
-    return vector({} if text is None else {key: text.split()}, key, default, f'{where}: the URDF')
+    def _read_vector(
+        self, element: Element | None, key: str, default: tuple[float, ...]
+    ) -> NDArray[np.float64]:
+        text = None if element is None else element.get(key)
+        given = {} if text is None else {key: text.split()}
+        return vector(given, key, default, f'{self._where}: the URDF')
 
 
 Instance = tuple[Mapping[str, Any], tuple[Mesh, ...], Pose]
@@ -435,7 +418,8 @@ class _SceneReader:
             raise SceneError(f'{where} is scaled by 0; its scale must not be 0')
         joints = entry.get('initial_joint_pose', [])
         root = self.dataset.path.parent
-        meshes = load_urdf(urdf, joints, where, root=root, link_order=order, scale=scale)
+        robot = Urdf(read_xml(urdf, SceneError), where)
+        meshes = robot.load_meshes(urdf, root, joints, order, scale)
         turn_axes = tuple(map_linearly(mesh, WORLD_FROM_HABITAT * scale) for mesh in meshes)
         return config, turn_axes, turn_pose_from_habitat(read_instance_pose(entry, where))
 
