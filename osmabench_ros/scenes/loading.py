@@ -197,7 +197,7 @@ def _build_apartment(scene: str, seed: int) -> Scene:
 
     if scene not in ('', f'seed_{seed}'):
         raise SceneError(f'the apartment of seed {seed} is called "seed_{seed}", not "{scene}"')
-    return generate_apartment(seed).scene
+    return generate_apartment(seed)
 
 
 def _rename_scene(loaded: Scene, path: Path, scene: str) -> Scene:

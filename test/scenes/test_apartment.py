@@ -1,4 +1,5 @@
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,12 @@ from support.sizes import few
 from osmabench_ros.errors import SceneError
 from osmabench_ros.runs.run_manifest import scene_digest
 from osmabench_ros.scenes.apartment.finishes import Style, find_finish
-from osmabench_ros.scenes.apartment.generate import APARTMENT_LABELS, generate_apartment
+from osmabench_ros.scenes.apartment.generate import (
+    APARTMENT_LABELS,
+    assemble,
+    draw_apartment,
+    generate_apartment,
+)
 from osmabench_ros.scenes.apartment.layout import WALL_M
 from osmabench_ros.scenes.apartment.pieces import (
     Body,
@@ -29,7 +35,12 @@ DOOR = {'door', 'door frame'}
 
 @pytest.fixture(scope='module', params=few(SEEDS, 0, 1_000_003), ids=lambda value: f'seed{value}')
 def apartment(request):
-    return generate_apartment(request.param)
+    plan, placed = draw_apartment(request.param)
+    number = {id(item): i for i, item in enumerate(placed, start=1)}
+    carried = (item for item in placed if item.carrier is not None)
+    carriers = {number[id(x)]: (x.relation, number[id(x.carrier)]) for x in carried}
+    scene = assemble(request.param, plan, placed)
+    return SimpleNamespace(scene=scene, plan=plan, carriers=carriers)
 
 
 @pytest.fixture(scope='module')
@@ -193,7 +204,7 @@ def test_every_node_is_part_of_its_room(apartment, graph):
 
 
 def test_same_seed_same_apartment_other_seed_another():
-    first, again, other = (generate_apartment(seed).scene for seed in (4, 4, 9))
+    first, again, other = (generate_apartment(seed) for seed in (4, 4, 9))
     assert scene_digest(first) == scene_digest(again)
     assert scene_digest(first) != scene_digest(other)
     assert first.source_sha256 == again.source_sha256 != other.source_sha256
@@ -201,7 +212,7 @@ def test_same_seed_same_apartment_other_seed_another():
 
 @pytest.mark.full
 def test_label_set_is_the_same_for_every_seed_and_used():
-    scenes = [generate_apartment(seed).scene for seed in range(3)]
+    scenes = [generate_apartment(seed) for seed in range(3)]
     assert all(scene.label_set is APARTMENT_LABELS for scene in scenes)
     used = {item.class_id for scene in scenes for item in scene.objects}
     assert len(used) > 0.9 * len(APARTMENT_LABELS.classes)

@@ -159,7 +159,7 @@ def test_a_written_folder_keeps_the_nodes_above_objects(tmp_path):
 
 @pytest.mark.full
 def test_an_apartment_and_its_looks_survive_a_folder(tmp_path):
-    scene = generate_apartment(5).scene
+    scene = generate_apartment(5)
     again = load_scene(str(write_scene_folder(scene, tmp_path / 'flat')))
     assert_same_scene(again, scene)
     assert [item.name for item in again.objects] == [item.name for item in scene.objects]
@@ -200,7 +200,7 @@ def test_folder_is_not_overwritten_unless_asked(tmp_path):
 
 @pytest.mark.full
 def test_writing_is_deterministic(tmp_path):
-    scene = generate_apartment(2).scene
+    scene = generate_apartment(2)
     paths = [write_scene_folder(scene, tmp_path / name).parent for name in ('a', 'b')]
     for name in ('scene.glb', 'scene.json'):
         assert (paths[0] / name).read_bytes() == (paths[1] / name).read_bytes()

@@ -119,7 +119,7 @@ def test_thinning_never_raises_a_figure(ground_truth, tiers, share, rest, lifted
 @pytest.fixture(scope='module')
 def room():
     """Eleven square metres of an apartment, and a dense sampling of the same surface."""
-    scene = generate_apartment(3).scene
+    scene = generate_apartment(3)
 
     def part(points_per_m2, seed):
         cloud = sample_surface(scene, points_per_m2, seed)

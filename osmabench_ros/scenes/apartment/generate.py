@@ -11,8 +11,8 @@ stand some `around` it, or stand a `row` of pieces.
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.apartment.finishes import Style
-from osmabench_ros.scenes.apartment.layout import FloorPlan, RoomPlan, draw_plan
+from osmabench_ros.scenes.apartment.layout import FloorPlan, draw_plan
 from osmabench_ros.scenes.apartment.pieces import Piece, build, get_piece_classes
 from osmabench_ros.scenes.apartment.placement import (
     Furnisher,
@@ -34,7 +34,7 @@ from osmabench_ros.scenes.apartment.structure import build_passages, build_room_
 from osmabench_ros.scenes.apartment.tables import evaluate, naming_keys, read_room
 from osmabench_ros.scenes.scene import Light, Room, Scene, SceneObject
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.semantics.scene_graph import AttributeValue, RelationType
+from osmabench_ros.semantics.scene_graph import AttributeValue
 
 Step = Mapping[str, Any]
 STRUCTURE = ('wall', 'floor', 'ceiling', 'door', 'door frame', 'window')
@@ -94,53 +94,52 @@ VERSION = 1
 ATTEMPTS = 20
 
 
-@dataclass(frozen=True, eq=False)
-class Apartment:
-    """A generated scene, its floor plan, and by instance id the relation to a carrier."""
-
-    scene: Scene
-    plan: FloorPlan
-    carriers: Mapping[int, tuple[RelationType, int]]
-
-
-def generate_apartment(seed: int) -> Apartment:
+def generate_apartment(seed: int) -> Scene:
     """Generate the apartment of a seed, always the same one; SceneError if it is negative."""
+    return assemble(seed, *draw_apartment(seed))
+
+
+def draw_apartment(seed: int) -> tuple[FloorPlan, list[PlacedPiece]]:
+    """Draw a floor plan, and its pieces in the order of their instance ids; raises likewise."""
     if seed < 0:
         raise SceneError(f'the seed of an apartment must be 0 or more, not {seed}')
     for attempt in range(ATTEMPTS):
         rng = np.random.default_rng([seed, attempt])
         plan = draw_plan(rng)
-        style = Style(rng)
-        spaces = [RoomSpace(room, plan.height_m) for room in plan.rooms]
-        placed = build_passages(plan, spaces, style)
-        try:
-            for room, space in zip(plan.rooms, spaces, strict=True):
-                placed += build_room_shell(room, plan.height_m, style)
-                placed += room_furniture(room, space, style)
-        except NoSpaceError:
-            continue
-        return assemble(seed, plan, placed)
+        with suppress(NoSpaceError):
+            return plan, fill_plan(plan, Style(rng), lambda _, *room: room_furniture(*room))
     raise SceneError(f'no apartment fits its furniture for seed {seed}; choose another seed')
 
 
-def room_furniture(room: RoomPlan, space: RoomSpace, style: Style) -> list[PlacedPiece]:
+def fill_plan(
+    plan: FloorPlan,
+    style: Style,
+    furnish_room: Callable[[int, RoomSpace, Style], Sequence[PlacedPiece]],
+) -> list[PlacedPiece]:
+    """Build the passages and rooms of a plan, and furnish each room by its number and space."""
+    spaces = [RoomSpace(room, plan.height_m) for room in plan.rooms]
+    placed = build_passages(plan, spaces, style)
+    for number, space in enumerate(spaces):
+        placed += build_room_shell(space.plan, plan.height_m, style)
+        placed += furnish_room(number, space, style)
+    return placed
+
+
+def room_furniture(space: RoomSpace, style: Style) -> list[PlacedPiece]:
     """Furnish a room by its kind, again until all it needs has room; or NoSpaceError."""
     for _ in range(ATTEMPTS):
         furnisher = Furnisher(space.copy(), style)
-        try:
-            furnish(room.label, furnisher)
-        except NoSpaceError:
-            continue
-        return furnisher.placed
+        with suppress(NoSpaceError):
+            furnish(space.plan.label, furnisher)
+            return furnisher.placed
     raise NoSpaceError
 
 
-def assemble(seed: int, plan: FloorPlan, placed: Sequence[PlacedPiece]) -> Apartment:
-    """Return the apartment of a furnished floor plan."""
-    order = {id(item): i + 1 for i, item in enumerate(placed)}
+def assemble(seed: int, plan: FloorPlan, placed: Sequence[PlacedPiece]) -> Scene:
+    """Return the scene of a furnished floor plan."""
     count: Counter[str] = Counter()
     objects = []
-    for item in placed:
+    for number, item in enumerate(placed, start=1):
         piece = item.piece
         count[piece.class_name] += 1
         lengths = zip(('width_m', 'depth_m', 'height_m'), piece.size, strict=True)
@@ -151,7 +150,7 @@ def assemble(seed: int, plan: FloorPlan, placed: Sequence[PlacedPiece]) -> Apart
         }
         objects.append(
             SceneObject(
-                order[id(item)],
+                number,
                 f'{piece.class_name.replace(" ", "_")}_{count[piece.class_name]:02d}',
                 APARTMENT_LABELS.id_of(piece.class_name),
                 piece.meshes,
@@ -160,14 +159,9 @@ def assemble(seed: int, plan: FloorPlan, placed: Sequence[PlacedPiece]) -> Apart
                 item.room_id,
             )
         )
-    carriers = {
-        order[id(item)]: (item.relation, order[id(item.carrier)])
-        for item in placed
-        if item.carrier is not None and item.relation is not None
-    }
     rooms = _build_rooms(plan)
     digest = hashlib.sha256(f'osmabench apartment {VERSION} seed {seed}'.encode()).hexdigest()
-    scene = Scene(
+    return Scene(
         'apartment',
         f'seed_{seed}',
         APARTMENT_LABELS,
@@ -177,7 +171,6 @@ def assemble(seed: int, plan: FloorPlan, placed: Sequence[PlacedPiece]) -> Apart
         ambient=0.12,
         source_sha256=digest,
     )
-    return Apartment(scene, plan, carriers)
 
 
 def _build_rooms(plan: FloorPlan) -> tuple[Room, ...]:

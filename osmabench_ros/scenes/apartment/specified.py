@@ -11,7 +11,7 @@ from osmabench_ros.errors import SceneError, choose
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes import specification as spec
 from osmabench_ros.scenes.apartment.finishes import COLORS, Style
-from osmabench_ros.scenes.apartment.generate import assemble
+from osmabench_ros.scenes.apartment.generate import assemble, fill_plan
 from osmabench_ros.scenes.apartment.layout import draw_row
 from osmabench_ros.scenes.apartment.pieces import (
     Piece,
@@ -20,7 +20,6 @@ from osmabench_ros.scenes.apartment.pieces import (
     list_specifiable_classes,
 )
 from osmabench_ros.scenes.apartment.placement import Furnisher, PlacedPiece, RoomSpace
-from osmabench_ros.scenes.apartment.structure import build_passages, build_room_shell
 from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.scenes.scene import Material, Scene
 from osmabench_ros.semantics.labels import normalised_name
@@ -97,13 +96,11 @@ def _try_to_build(
     labels = [normalised_name(room.label) for room in specification.rooms]
     widths = [growth * _estimate_width_m(room) for room in specification.rooms]
     plan = draw_row(labels, widths, growth * 4.2, rng)
-    style = Style(rng)
-    spaces = [RoomSpace(room, plan.height_m) for room in plan.rooms]
-    placed = build_passages(plan, spaces, style)
-    for room, space, wanted in zip(plan.rooms, spaces, specification.rooms, strict=True):
-        placed += build_room_shell(room, plan.height_m, style)
-        placed += _Room(wanted, Furnisher(space, style)).furnish()
-    scene = assemble(seed, plan, placed).scene
+
+    def furnish_room(number: int, space: RoomSpace, style: Style) -> list[PlacedPiece]:
+        return _Room(specification.rooms[number], Furnisher(space, style)).furnish()
+
+    scene = assemble(seed, plan, fill_plan(plan, Style(rng), furnish_room))
     document = specification.model_dump_json(by_alias=True)
     return replace(
         scene,
