@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.base.reading import read_npy
-from osmabench_ros.errors import ConfigError, MapError
+from osmabench_ros.errors import ConfigError, MapError, errors_as
 from osmabench_ros.maps.semantic_map import DenseMap, FeatureSpace, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
@@ -19,13 +19,12 @@ _FORMS = """expected "7: chair" lines, or "classes:" with "id" and "name" each""
 def read_label_file(path: Path) -> LabelSet:
     """Read a label set, ``7: chair`` or ``classes: [{id: 7, name: chair, structure: false}]``."""
     data = read_yaml(path, ConfigError)
-    try:
+    caught = (KeyError, TypeError, ValueError, AttributeError)
+    with errors_as(ConfigError, f'label file {path}', caught, remedy=_FORMS):
         listed = data.get('classes')
         if listed is None:
             listed = [{'id': key, 'name': name} for key, name in data.items()]
         return LabelSet.from_foreign(path.stem, listed)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigError(f'label file {path}: {error!r}; {_FORMS}') from error
 
 
 _CHUNK_ROWS = 1 << 16
@@ -133,6 +132,13 @@ def _rank(
     return classes, cosines
 
 
+def number_labels(node: SceneNode, label_set: LabelSet | None) -> SceneNode:
+    """Return a node with the class ids that a label set has for its names; None has no ids."""
+    ids = [UNLABELLED if label_set is None else label_set.id_of(x.name) for x in node.labels]
+    labels = (ScoredLabel(x.name, x.score, i) for x, i in zip(node.labels, ids, strict=True))
+    return dataclasses.replace(node, labels=tuple(labels))
+
+
 def _label_node(
     node: SceneNode,
     space: str,
@@ -142,11 +148,7 @@ def _label_node(
 ) -> SceneNode:
     row = node.feature_row if node.feature_space == space else None
     if row is None or classes[row, 0] < 0:
-        kept = (
-            ScoredLabel(label.name, label.score, label_set.id_of(label.name))
-            for label in node.labels
-        )
-        return dataclasses.replace(node, labels=tuple(kept))
+        return number_labels(node, label_set)
     made = []
     for place, cosine in zip(classes[row].tolist(), cosines[row].tolist(), strict=True):
         item = label_set.classes[place]

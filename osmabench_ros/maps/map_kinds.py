@@ -18,8 +18,8 @@ from osmabench_ros.maps.announced_map import (
 )
 from osmabench_ros.maps.importer import ImportOptions, TopicOptions
 from osmabench_ros.maps.importers.hydra import METHOD, import_payload
+from osmabench_ros.maps.labelling import number_labels
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.sequences.bags.bag import Bag, BagMessage
 
 
@@ -198,12 +198,8 @@ def _assemble(bag: Bag, topic: str, options: TopicOptions, stop_ns: int | None) 
 def _build_graph_map(announced: BagMessage, options: TopicOptions, lack: str) -> RecordedMap:
     message = announced.deserialise()
     graph = convert_graph(message.graph, announced.topic)
-    known = options.label_set
-    nodes = []
-    for node in graph.nodes:  # class ids go with the label set of the points
-        ids = [UNLABELLED if known is None else known.id_of(item.name) for item in node.labels]
-        labels = [replace(item, class_id=i) for item, i in zip(node.labels, ids, strict=True)]
-        nodes.append(replace(node, labels=tuple(labels)))
+    # Class ids go with the label set of the points.
+    nodes = [number_labels(node, options.label_set) for node in graph.nodes]
     where = f'topic "{announced.topic}"'
     with errors.errors_as(errors.ContractError, where, errors.OsmabenchError):
         made = map_of_graph(message, replace(graph, nodes=tuple(nodes)), options)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import MapError
+from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.importer import ImportOptions, World
 from osmabench_ros.maps.importers import assembly
 from osmabench_ros.maps.importers import source_files as source
@@ -101,9 +102,8 @@ def _read_node(data: Mapping[str, Any], file: Path, kind: NodeKind) -> assembly.
 
 
 def _find_bounds(points: NDArray[np.float64]) -> tuple[Sequence[float], Sequence[float]]:
-    low = points.min(axis=0)
-    high = points.max(axis=0)
-    return ((low + high) / 2).tolist(), (high - low).tolist()
+    box = AxisAlignedBox.around(points)
+    return box.center.tolist(), box.size.tolist()
 
 
 def _read_corners(values: Any) -> NDArray[np.float64] | None:

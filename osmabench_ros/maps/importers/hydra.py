@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from osmabench_ros.base.fence import parse_in_fence, read_in_fence
 from osmabench_ros.base.reading import read_bytes
@@ -109,31 +108,27 @@ def _add_mesh(
             labels[mesh['labels'] == label] = known.id_of(name)
     masks = [indices[(indices >= 0) & (indices < len(points))] for indices in mesh['connections']]
     colors = scale_colors(vertices[3:6].T, unit_range=True) if len(vertices) >= 6 else None
-    none = DenseMap(
-        points[:0],
-        None if colors is None else colors[:0],
-        None if labels is None else labels[:0],
-        np.zeros(0, np.int32),
-    )
-    own = objects or none
-
-    def joined(one: NDArray[Any] | None, other: NDArray[Any] | None) -> Any:
-        return None if one is None or other is None else np.concatenate([one, other])
-
+    parts: dict[str, Any] = {
+        'points': points,
+        'colors': colors,
+        'labels': labels,
+        'instances': find_smallest_masks(masks, len(points)),
+    }
+    none: dict[str, Any] = {k: None if v is None else v[:0] for k, v in parts.items()}
+    own = objects or DenseMap(**none)
+    for name, part in parts.items():
+        before = getattr(own, name)
+        whole = part is not None and before is not None
+        parts[name] = np.concatenate([before, part]) if whole else None
     # The points of every node: its own, and its part of the mesh.
-    rows = {i + 1: mask + len(own.points) for i, mask in enumerate(masks)}
-    rows = {node: rows[node] for node in rows if len(mesh['connections'][node - 1])}
+    connected = [i for i, indices in enumerate(mesh['connections']) if len(indices)]
+    rows = {i + 1: masks[i] + len(own.points) for i in connected}
     assert own.instances is not None
-    for node, mine in group_rows_by_id(own.instances).items():
-        rows[node] = np.concatenate([mine, rows.get(node, np.zeros(0, np.int64))])
+    for node, found in group_rows_by_id(own.instances).items():
+        rows[node] = np.concatenate([found, rows.get(node, np.zeros(0, np.int64))])
     nodes = sorted(rows)
-    return DenseMap(
-        joined(own.points, points),
-        joined(own.colors, colors),
-        joined(own.labels, labels),
-        joined(own.instances, find_smallest_masks(masks, len(points))),
-        membership=make_membership([rows[node] for node in nodes], nodes) if nodes else None,
-    )
+    membership = make_membership([rows[node] for node in nodes], nodes) if nodes else None
+    return DenseMap(**parts, membership=membership)
 
 
 def read_graph(path: Path, is_payload: bool = False) -> dict[str, Any]:

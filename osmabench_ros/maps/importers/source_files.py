@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from osmabench_ros.base import documents
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.files import add_file
-from osmabench_ros.errors import MapError, MissingDependencyError
+from osmabench_ros.errors import MapError, MissingDependencyError, errors_as
 from osmabench_ros.geometry.point_files import read_ply
 from osmabench_ros.maps.importers.assembly import SourceObject
 from osmabench_ros.maps.pickles import CLASS, load_pickle
@@ -112,10 +112,9 @@ def read_each(listed: Any, where: Path | str, read: Callable[[Any], Value]) -> l
         raise MapError(f'{where} holds neither a list nor an object of entries')
     made = []
     for key, item in listed.items() if isinstance(listed, Mapping) else enumerate(listed):
-        try:
+        caught = (AttributeError, LookupError, TypeError, ValueError)
+        with errors_as(MapError, f'{where}: entry {key} is malformed', caught):
             made.append(read(item))
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
-            raise MapError(f'{where}: entry {key} is malformed: {error!r:.200}') from error
     return made
 
 
@@ -204,10 +203,8 @@ def read_table(
     item: Mapping[str, Any], key: str, shape: tuple[int | None, int], where: str
 ) -> NDArray[np.float64]:
     """Return an array of a given shape (None: any length)."""
-    try:
+    with errors_as(MapError, f'{where} has no numbers "{key}"', KeyError, TypeError, ValueError):
         values = np.asarray(item[key], np.float64)
-    except (KeyError, TypeError, ValueError) as error:
-        raise MapError(f'{where} has no numbers "{key}"') from error
     if not values.size and shape[0] is None:
         values = values.reshape(0, shape[1])
     if values.ndim != 2 or values.shape[1] != shape[1] or shape[0] not in (None, len(values)):
@@ -219,8 +216,6 @@ def read_vector(item: Mapping[str, Any], key: str, where: str) -> NDArray[np.flo
     """Return a feature as shape (D,), None if there is none."""
     if item.get(key) is None:
         return None
-    try:
+    with errors_as(MapError, f'{where}: feature "{key}" holds no numbers', TypeError, ValueError):
         values = np.asarray(item[key], np.float32).ravel()
-    except (TypeError, ValueError) as error:
-        raise MapError(f'{where}: feature "{key}" holds no numbers') from error
     return values if values.size else None
