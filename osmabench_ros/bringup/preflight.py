@@ -8,7 +8,6 @@ import resource
 import shutil
 import sys
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -272,7 +271,7 @@ def check_run(config: MatrixConfig, out: Path) -> None:
         raise errors.MissingDependencyError(text) if missing else errors.ConfigError(text)
     for item in findings:
         if item.level is Severity.WARN:
-            warnings.warn(str(item), errors.OsmabenchWarning, stacklevel=2)
+            errors.warn(str(item))
 
 
 def examine_run(config: MatrixConfig, out: Path) -> list[Finding]:

@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from osmabench_ros.base.progress import shown_progress
 from osmabench_ros.cli.options import AsJson, ModelOptions, with_option_groups, with_verbosity
-from osmabench_ros.errors import ConfigError, MetricError, OsmabenchWarning, errors_as
+from osmabench_ros.errors import ConfigError, MetricError, errors_as, warn
 
 if TYPE_CHECKING:
     from osmabench_ros.metrics.trajectory_records import TrajectorySettings
@@ -267,8 +267,7 @@ def trajectory(
     Needs no ROS. Metrics under "trajectory" are of the poses as recorded, metrics under
     "trajectory@aligned" of the poses after the alignment.
     """
-    import warnings
-
+    
     from osmabench_ros.base.files import claim_folder, write_json
     from osmabench_ros.metrics.trajectory_records import score_trajectory
     from osmabench_ros.reports.page.single_pages import write_trajectory_page
@@ -283,7 +282,7 @@ def trajectory(
     with errors_as(MetricError, f'{estimate} against {reference}', MetricError):
         score = score_trajectory(true, own, settings)
     for remark in score.remarks:
-        warnings.warn(remark, OsmabenchWarning, stacklevel=2)
+        warn(remark)
     figures = [record.to_json() for record in score.records]
     if out is not None:
         write_json(out / 'trajectory.json', figures)

@@ -202,7 +202,7 @@ class PacingConfig(Strict):
     evaluation_timeout_s: float = Field(900.0, gt=0)
     """Longest evaluation of a map, seconds."""
     side_by_side: bool = Field(
-        False, description='Whether realtime runs may be measured beside other runs.'
+        False, description='Whether realtime runs may be measured while others run.'
     )
 
     @property

@@ -14,7 +14,7 @@ from osmabench_ros.suites.hypo3d.suite import hypo3d_options
 from osmabench_ros.suites.suite import models_asked_by
 
 DONE = 'done'
-MAPPED_BESIDE = 'hypo3d maps changed scenes beside these runs, which are chosen once they are done'
+MAPPED_BESIDE = 'hypo3d also maps changed scenes, which are chosen once these runs are done'
 
 
 @run_dry()

@@ -329,7 +329,7 @@ class _MappedScene:
             'sweep': {},
             **own,
         }
-        return parse_config(data, f'{name} beside {config.name}')
+        return parse_config(data, f'{name}, made for {config.name}')
 
     def suite(self, **options: str) -> list[dict[str, Any]]:
         """Return the suite that asks the questions again, without describing the changes."""

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
@@ -15,7 +14,7 @@ from pydantic import BaseModel
 from osmabench_ros.base import files
 from osmabench_ros.base.extensions import SIMULATORS, load_extension
 from osmabench_ros.base.progress import Progress
-from osmabench_ros.errors import ConfigError, OsmabenchWarning, check_all
+from osmabench_ros.errors import ConfigError, check_all, warn
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, format_tum
@@ -406,7 +405,7 @@ def run_warnings(plan: RunPlan, preparation: Preparation) -> tuple[str, ...]:
         why = 'since it acknowledges no frames (acks: false): it may lose some'
         found = (f'runs of mapper "{plan.mapper.name}" are realtime, {why}', *found)
     for text in found:
-        warnings.warn(text, OsmabenchWarning, stacklevel=2)
+        warn(text)
     return found
 
 

@@ -11,7 +11,6 @@ import errno
 import fcntl
 import hashlib
 import json
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ import numpy as np
 from osmabench_ros.base import files
 from osmabench_ros.base.configuration import version
 from osmabench_ros.base.strict import read_model
-from osmabench_ros.errors import OsmabenchWarning, RunError
+from osmabench_ros.errors import RunError, warn
 from osmabench_ros.runs.config import MapperConfig
 from osmabench_ros.runs.evaluate.evaluation import OVER_TIME, make_suites
 from osmabench_ros.runs.host import describe_surroundings
@@ -494,8 +493,7 @@ def _lock(marker: TextIO, root: Path) -> None:
         if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
             text = 'is in use by another osmabench; wait for it to end, or choose another --out'
             raise RunError(f'{root} {text}') from error
-        text = f'{root} cannot be locked ({error.strerror}); see to it that no other works there'
-        warnings.warn(text, OsmabenchWarning, stacklevel=2)
+        warn(f'{root} cannot be locked ({error.strerror}); see to it that no other works there')
 
 
 def is_locked(root: Path) -> bool:

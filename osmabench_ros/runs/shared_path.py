@@ -1,7 +1,6 @@
 """The path of a scene and seed, the same under every condition."""
 
 import math
-import warnings
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from osmabench_ros.errors import ConfigError, OsmabenchWarning, SimulationError
+from osmabench_ros.errors import ConfigError, SimulationError, warn
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.runs.bag_content import read_trajectory
 from osmabench_ros.runs.config import MatrixConfig, Planner, PoseFrame, TrajectoryConfig
@@ -125,12 +124,10 @@ def replay_path(
         )
     free = float(np.mean([navigation.is_free(place) for place in places]))
     if free < FREE_SHARE:
-        warnings.warn(
+        warn(
             f'trajectory.recorded {config.recorded}: only {free:.0%} of the poses are free for a '
             f'robot of radius {navigation.radius_m:g} m in scene {scene.dataset}/{scene.name}; '
-            'check that they are in its world, or lower robot.radius_m',
-            OsmabenchWarning,
-            stacklevel=2,
+            'check that they are in its world, or lower robot.radius_m'
         )
     return robot_path.make_path_along(places, headings, segments=config.goals)
 

@@ -17,7 +17,7 @@ from osmabench_ros.bringup.runner.admission import is_alone
 from osmabench_ros.bringup.runner.node_processes import NodeProcesses
 from osmabench_ros.bringup.runner.one_run import failed, run_one, without_figures
 from osmabench_ros.bringup.spec.isolation import environment
-from osmabench_ros.errors import OsmabenchError, OsmabenchWarning
+from osmabench_ros.errors import OsmabenchError, OsmabenchWarning, warn
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.report_model import RunReport
@@ -148,7 +148,7 @@ class Dispatcher:
         if isinstance(message, News):
             self._news[task] = message
         elif isinstance(message, Notice):
-            warnings.warn(message.text, OsmabenchWarning, stacklevel=2)
+            warn(message.text)
         else:
             self._news.pop(task, None)
             self._retry_or_finish(task, message)
@@ -157,7 +157,7 @@ class Dispatcher:
         tries, error = self._back_end.tries, result.error
         if result.again and task.tried < tries:
             text = f'{self._label(task)} is tried again, {task.tried + 1} of {tries}: {error}'
-            warnings.warn(text, OsmabenchWarning, stacklevel=2)
+            warn(text)
             self._waiting.insert(0, replace(task, tried=task.tried + 1))
             return
         if result.again and tries > 1:
@@ -230,7 +230,7 @@ def report_to(send: Callable[[News | Notice], object], period_s: float) -> Progr
             last_text, last_s = text, now_s
             send(News(text, fraction))
 
-    def warn(
+    def show(
         message: Warning | str, category: type[Warning], file: str, line: int, *_more: object
     ) -> None:
         if issubclass(category, OsmabenchWarning):
@@ -238,5 +238,5 @@ def report_to(send: Callable[[News | Notice], object], period_s: float) -> Progr
         else:
             sys.stderr.write(warnings.formatwarning(message, category, file, line))
 
-    warnings.showwarning = warn  # type: ignore[assignment]
+    warnings.showwarning = show  # type: ignore[assignment]
     return report
