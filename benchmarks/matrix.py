@@ -22,7 +22,7 @@ import os
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -38,7 +38,7 @@ from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.nodes.frame_player import open_source
 from osmabench_ros.runs.config import MatrixConfig, parse_config
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
-from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE, RunPlan
+from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.report_model import Status
 
@@ -140,12 +140,8 @@ def mapping_s(plan: RunPlan) -> float:
 
 def metrics_s(plan: RunPlan, folder: Path) -> float:
     """Return the processor time of scoring the map of a run."""
-    inputs = EvaluationInputs(
-        identity=plan.identity,
-        map_directory=plan.map_directory,
-        ground_truth_directory=plan.shared_directory / GROUND_TRUTH_FOLDER,
-        questions_file=plan.shared_directory / QUESTIONS_FILE,
-        output_directory=folder / plan.identity.run_id,
+    inputs = replace(
+        EvaluationInputs.of_plan(plan), output_directory=folder / plan.identity.run_id
     )
     start_s = time.process_time()
     evaluate_run(inputs, list(plan.config.suites))

@@ -181,14 +181,13 @@ def evaluate(
     from osmabench_ros.geometry.pose import Pose, Similarity
     from osmabench_ros.maps.labelling import read_label_file
     from osmabench_ros.reports.page.single_pages import write_bag_page
-    from osmabench_ros.runs import bag_settings
-    from osmabench_ros.runs.bag_evaluation import MAP_FOLDER, evaluate_bag
+    from osmabench_ros.runs import bag_evaluation
 
     numbers, transform = reference.transform, None
     if numbers is not None:
         with errors_as(ConfigError, '--transform', ValueError, remedy='give x y z qx qy qz qw'):
             transform = Similarity(Pose.from_quaternion(numbers[3:], numbers[:3]))
-    source = bag_settings.BagSource(
+    source = bag_evaluation.BagSource(
         path=bag,
         config=scoring.settings,
         msg_paths=tuple(recorded.msg_path or ()),
@@ -201,7 +200,7 @@ def evaluate(
         ground_truth=reference.ground_truth,
         cloud=reference.reference,
         reference_frame=reference.reference_frame,
-        align=bag_settings.MapAlignment(reference.align) if reference.align else None,
+        align=bag_evaluation.MapAlignment(reference.align) if reference.align else None,
         transform=transform,
         pose_topic=poses.pose_topic,
         reference_topic=poses.reference_topic,
@@ -214,7 +213,7 @@ def evaluate(
     if scoring.rerun is not None and not source.references:
         raise ConfigError('--rerun shows a map with its reference; name one')
     with scoring.at_work() as progress:
-        done = evaluate_bag(
+        done = bag_evaluation.evaluate_bag(
             source,
             scoring.suites,
             scoring.out,
@@ -225,5 +224,7 @@ def evaluate(
         progress('writing the page', 1.0)
         page = write_bag_page(done.report, done.trajectory, scoring.out)
         if done.ground_truth_directory is not None:
-            scoring.record(scoring.out / MAP_FOLDER, done.ground_truth_directory, progress)
+            scoring.record(
+                scoring.out / bag_evaluation.MAP_FOLDER, done.ground_truth_directory, progress
+            )
     options.conclude(done.report, scoring.out / 'report.json', page)

@@ -198,11 +198,10 @@ def evaluate(
     Exits with 4 if a requirement of the configuration does not hold.
     """
     from osmabench_ros.reports.page.single_pages import write_map_page
-    from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs
-    from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, identify_unnamed_run
+    from osmabench_ros.runs.evaluate import evaluation
 
-    inputs = EvaluationInputs(
-        identify_unnamed_run(scoring.seed),
+    inputs = evaluation.EvaluationInputs(
+        evaluation.identify_unnamed_run(scoring.seed),
         directory,
         ground_truth,
         scoring.out,
@@ -212,7 +211,7 @@ def evaluate(
         allow_partial=True,
     )
     with scoring.at_work() as progress:
-        report = evaluate_map(
+        report = evaluation.evaluate_map(
             inputs, scoring.suites, scoring.requirements, replace=scoring.force, progress=progress
         )
         page = write_map_page(report, scoring.out)

@@ -267,7 +267,6 @@ def trajectory(
     Needs no ROS. Metrics under "trajectory" are of the poses as recorded, metrics under
     "trajectory@aligned" of the poses after the alignment.
     """
-    
     from osmabench_ros.base.files import claim_folder, write_json
     from osmabench_ros.metrics.trajectory_records import score_trajectory
     from osmabench_ros.reports.page.single_pages import write_trajectory_page

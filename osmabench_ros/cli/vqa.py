@@ -98,7 +98,7 @@ def answer(
     folder: FolderOption = 'vqa',
 ) -> None:
     """Answer a run's questions from its recorded scene graph."""
-    from osmabench_ros.runs.evaluate.map_evaluation import questioned_map
+    from osmabench_ros.runs.matrix_on_disk import questioned_map
     from osmabench_ros.runs.run_manifest import lock_results
     from osmabench_ros.vqa import stages
     from osmabench_ros.vqa.answering.answerer import parse_reference
@@ -139,7 +139,7 @@ def judge(
     folder: FolderOption = 'vqa',
 ) -> None:
     """Judge a run's answers."""
-    from osmabench_ros.runs.evaluate.map_evaluation import questioned_map
+    from osmabench_ros.runs.matrix_on_disk import questioned_map
     from osmabench_ros.runs.run_manifest import lock_results
     from osmabench_ros.vqa import stages
     from osmabench_ros.vqa.scores import UNSERVED
@@ -170,7 +170,7 @@ def report(
     Of several runs also those over the questions that all of their maps can serve.
     """
     from osmabench_ros.reports.terminal import print_accuracies
-    from osmabench_ros.runs.evaluate.map_evaluation import questioned_map
+    from osmabench_ros.runs.matrix_on_disk import questioned_map
     from osmabench_ros.runs.run_manifest import lock_results
     from osmabench_ros.vqa import stages
     from osmabench_ros.vqa.scores import common_accuracies

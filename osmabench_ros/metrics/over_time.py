@@ -81,7 +81,7 @@ class ScoresAtTime:
 
     frames: int
     time_s: float
-    records: tuple[MetricRecord, ...]
+    metrics: tuple[MetricRecord, ...]
 
 
 def make_over_time_records(moments: Sequence[ScoresAtTime]) -> list[MetricRecord]:
@@ -94,7 +94,7 @@ def make_over_time_records(moments: Sequence[ScoresAtTime]) -> list[MetricRecord
     if not moments:
         return []
     found = []
-    for record in moments[-1].records:
+    for record in moments[-1].metrics:
         if record.class_name or not record.higher_is_better or not record.applicable:
             continue
         values = [_value(moment, record) for moment in moments]
@@ -122,4 +122,4 @@ def make_over_time_records(moments: Sequence[ScoresAtTime]) -> list[MetricRecord
 
 
 def _value(moment: ScoresAtTime, wanted: MetricRecord) -> float | None:
-    return next((item.value for item in moment.records if item.key == wanted.key), None)
+    return next((item.value for item in moment.metrics if item.key == wanted.key), None)

@@ -31,7 +31,6 @@ from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.runs.evaluate.evaluation import EvaluationJob, EvaluationQueue
-from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, identify_unnamed_run
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.report_model import RunReport
 
@@ -179,7 +178,9 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
             questions = None
         inputs = evaluation.EvaluationInputs(
             identity
-            or identify_unnamed_run(value.seed, value.condition, value.mapper, value.simulator),
+            or evaluation.identify_unnamed_run(
+                value.seed, value.condition, value.mapper, value.simulator
+            ),
             map_directory,
             self._ground_truth,
             output_directory,
@@ -193,7 +194,9 @@ class EvaluatorNode(BenchmarkNode[EvaluatorSettings]):
             # The folder of a goal is below it.
             claim_folder(self._output)
             if identity is None:
-                return evaluate_map(inputs, suites, required, replace=True, progress=progress)
+                return evaluation.evaluate_map(
+                    inputs, suites, required, replace=True, progress=progress
+                )
             return evaluation.evaluate_run(inputs, suites, required, progress)
 
         return evaluate

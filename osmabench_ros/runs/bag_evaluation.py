@@ -1,9 +1,10 @@
 """Scores the map of a bag, aligned with a reference, or describes it; needs no ROS."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from osmabench_ros.base import files
 from osmabench_ros.base.contract import CAMERA_INFO, WORLD_FRAME
 from osmabench_ros.base.progress import Progress, silent
-from osmabench_ros.errors import ConfigError, RunError, SequenceError, errors_as
+from osmabench_ros.errors import ConfigError, SequenceError, errors_as
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, format_tum, read_tum
@@ -23,24 +24,23 @@ from osmabench_ros.maps.importers.source_files import get_points_and_colors
 from osmabench_ros.maps.map_kinds import RecordedMap, choose_map_topic, read_recorded_map
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap, transform_map
 from osmabench_ros.maps.storage import write_map
+from osmabench_ros.metrics import trajectory_records
 from osmabench_ros.metrics.geometry import find_occupied_voxels
 from osmabench_ros.metrics.map_statistics import map_statistics
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.metrics.registration import registered
+from osmabench_ros.metrics.registration import Registration, registered
 from osmabench_ros.metrics.trajectory import error_statistics
-from osmabench_ros.metrics.trajectory_records import ALIGNED, TrajectoryScore, score_trajectory
 from osmabench_ros.runs import bag_content, report_model
-from osmabench_ros.runs.bag_settings import REFERENCE_FREE, BagReport, BagSource, MapAlignment
 from osmabench_ros.runs.config import (
     MatrixConfig,
     Requirement,
+    ScoringConfig,
     SuiteConfig,
     load_config,
     with_scene,
 )
 from osmabench_ros.runs.evaluate import evaluation
-from osmabench_ros.runs.evaluate.map_evaluation import UNKNOWN
-from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.requirement import Source, of_sources
@@ -55,6 +55,63 @@ from osmabench_ros.sequences.bags.bag import Bag, open_bag
 _CELL_M = 0.25
 _NO_CAMERA = Intrinsics(2, 2, 1.0, 1.0, 0.5, 0.5)
 """For a cloud of the user's: the camera that saw it is not known."""
+
+
+class MapAlignment(str, Enum):
+    """How a map is aligned beyond the frames that the bag names."""
+
+    NONE = 'none'
+    KNOWN = 'known'
+    ICP = 'icp'
+    TRAJECTORY = 'trajectory'
+
+
+@dataclass(frozen=True, kw_only=True)
+class BagSource:
+    """A bag, as `open_bag` takes it, and how to read and score it; else ConfigError.
+
+    The reference of the map is a scene, a run, ground truth, a cloud, or none. `transform` is the
+    alignment `known`, or the first guess of `icp`. Poses are named by topic,
+    ``/tf:PARENT.CHILD`` or TUM file.
+    """
+
+    path: Path
+    config: ScoringConfig
+    msg_paths: tuple[Path, ...] = ()
+    map_topic: str = ''
+    at_s: float | None = None
+    method: str = ''
+    label_set: LabelSet | None = None
+    scene: str = ''
+    run: Path | None = None
+    ground_truth: Path | None = None
+    cloud: Path | None = None
+    reference_frame: str | None = None
+    align: MapAlignment | None = None
+    transform: Similarity | None = None
+    pose_topic: str = ''
+    reference_topic: str = ''
+    reference_trajectory: Path | None = None
+    pairing: trajectory_records.TrajectorySettings = field(
+        default_factory=trajectory_records.TrajectorySettings
+    )
+    questions_file: Path | None = None
+    device: str = 'auto'
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.references) > 1:
+            names = ', '.join(map(str, self.references))
+            raise ConfigError(f'a map has one reference, not {len(self.references)}: {names}')
+        if self.reference_topic and self.reference_trajectory:
+            raise ConfigError('give true poses by topic or by file, not both')
+        if (self.reference_topic or self.reference_trajectory) and not self.pose_topic:
+            raise ConfigError("true poses are given, but not the stack's own: add --pose-topic")
+
+    @property
+    def references(self) -> list[str | Path]:
+        """The references that are given."""
+        return [item for item in (self.scene, self.run, self.ground_truth, self.cloud) if item]
 
 
 @dataclass(frozen=True)
@@ -230,8 +287,8 @@ MAP_FOLDER, ALIGNED_FOLDER, TRAJECTORY_FOLDER = 'map', 'aligned', 'trajectory'
 class BagEvaluation:
     """The report of a bag as written, and the stack's poses with the true ones."""
 
-    report: BagReport
-    trajectory: TrajectoryScore | None
+    report: report_model.BagReport
+    trajectory: trajectory_records.TrajectoryScore | None
     ground_truth_directory: Path | None = None
 
 
@@ -251,9 +308,7 @@ def evaluate_bag(
     `replace` allows to replace; nothing is written if bag, map, reference or an option is wrong.
     """
     files.check_folder(output_directory, files.Existing.MOVE_ASIDE)
-    report = output_directory / evaluation.REPORT
-    if report.exists() and not replace:
-        raise RunError(f'{report} exists; use --force to move it aside, or choose another --out')
+    evaluation.check_report(output_directory, 'move it aside', replace=replace)
     evaluation.check_sources(suites, source.config.text_features, source.questions_file)
     with open_bag(source.path, source.msg_paths) as bag:
         progress('looking through the bag', 0.0)
@@ -280,7 +335,9 @@ class _Evaluation:
     remarks: list[str] = field(default_factory=list)
 
     def run(
-        self, suites: Sequence[SuiteConfig], requirements: Sequence[Requirement]
+        self,
+        suites: Sequence[SuiteConfig],
+        requirements: Sequence[Requirement],
     ) -> BagEvaluation:
         source, remarks = self.source, self.remarks
         if self.bag.cut_off:
@@ -299,7 +356,7 @@ class _Evaluation:
         alignment = None
         if reference is None or truth is None:
             write_map(made, self.folder / MAP_FOLDER)
-            remarks.append(REFERENCE_FREE)
+            remarks.append(report_model.REFERENCE_FREE)
             hashes = {'map': files.sha256_of(self.folder / MAP_FOLDER)}
             reports = [
                 report_model.RunReport(
@@ -314,7 +371,7 @@ class _Evaluation:
             alignment = align_map(source, made, truth, placement, trajectory, self.progress)
             variants = {'': placement}
             if alignment is not None:
-                variants[ALIGNED] = alignment.similarity
+                variants[trajectory_records.ALIGNED] = alignment.similarity
                 remarks += alignment.remarks
             reports = [
                 self._score(
@@ -335,7 +392,7 @@ class _Evaluation:
             pose, scale = alignment.similarity.pose, alignment.similarity.scale
             numbers = (*pose.translation.tolist(), *pose.quaternion.tolist(), scale)
         of_bags = of_sources(report_model.for_run(requirements, identity), Source.MAP, Source.BAG)
-        report = BagReport(
+        report = report_model.BagReport(
             run_id=identity.run_id,
             status=report_model.Status.COMPLETE,
             metrics=records,
@@ -422,11 +479,9 @@ class _Evaluation:
         """Return the run's identity by the bag, else by reference and map."""
         info, source = self.content.run_info, self.source
         if info is None:
-            dataset, scene = (truth.dataset, truth.scene) if truth else ('bag', source.path.stem)
-            provenance = made.header.provenance
-            method = source.method or provenance.method
-            key = SceneKey(dataset, scene, source.seed)
-            return RunIdentity(key, provenance.condition or UNKNOWN, method, UNKNOWN)
+            names = (truth.dataset, truth.scene) if truth else ('bag', source.path.stem)
+            known = evaluation.identify_unnamed_run(source.seed, mapper=source.method)
+            return evaluation.complete_identity(known, *names, made.header.provenance)
         if truth is not None and (truth.dataset, truth.scene) != (info.dataset, info.scene):
             self.remarks.append(
                 f'the bag is of {info.dataset}, {info.scene}; the reference is of '
@@ -435,14 +490,14 @@ class _Evaluation:
         identity = RunIdentity.of_info(info)
         return dataclasses.replace(identity, mapper=source.method or identity.mapper)
 
-    def _score_poses(self) -> TrajectoryScore | None:
+    def _score_poses(self) -> trajectory_records.TrajectoryScore | None:
         """Return the errors of the stack's poses, None if the user names none."""
         source = self.source
         if not source.pose_topic:
             return None
         estimate = bag_content.bag_trajectory(self.bag, self.content, source.pose_topic)
         true, name = self._read_true_poses(estimate)
-        score = score_trajectory(true, estimate, source.pairing)
+        score = trajectory_records.score_trajectory(true, estimate, source.pairing)
         self.remarks += [f'poses of {source.pose_topic} are compared with {name}', *score.remarks]
         return score
 
@@ -495,82 +550,50 @@ def align_map(
     made: SemanticMap,
     truth: ground_truth.GroundTruth,
     placement: Similarity,
-    trajectory: TrajectoryScore | None,
+    trajectory: trajectory_records.TrajectoryScore | None,
     progress: Progress,
 ) -> Alignment | None:
     """Return the alignment that the user wants, None if there is none beyond the placement.
 
     The map is in its own frame. The first guess of `icp` is the user's transform, else the
-    alignment of the trajectories, else `placement`. Raises ConfigError if an input of the
-    alignment is not given, and MetricError if the map does not fit.
+    alignment of the trajectories, else `placement`. A large correction means an error of the
+    map's frame. Raises ConfigError if an input of the alignment is not given, and MetricError if
+    the map does not fit.
     """
     kind, transform = source.align, source.transform
+    residuals: dict[str, float] = {}
+    count = 0
     if kind is MapAlignment.KNOWN and transform is not None:
-        return _alignment(transform, {}, 0, 'aligned by the transformation given')
-    if kind is MapAlignment.TRAJECTORY:
+        similarity, remarks = transform, ['aligned by the transformation given']
+    elif kind is MapAlignment.TRAJECTORY:
         if trajectory is None:
             raise ConfigError('--align trajectory needs poses to align: add --pose-topic')
-        _check_frame(trajectory, made)
-        errors, how = (
-            error_statistics(trajectory.errors.translation_m),
-            trajectory.settings,
-        )
-        remark = (
-            f'aligned by the trajectory ({how.alignment.value}), {errors.rmse:.3g} m rmse left'
-        )
-        residuals = {'trajectory_rmse_m': errors.rmse}
-        return _alignment(trajectory.similarity, residuals, errors.n, remark)
-    if kind is not MapAlignment.ICP:
+        similarity = _similarity_of(trajectory, made)
+        errors = error_statistics(trajectory.errors.translation_m)
+        residuals, count = {'trajectory_rmse_m': errors.rmse}, errors.n
+        how = trajectory.settings.alignment.value
+        remarks = [f'aligned by the trajectory ({how}), {errors.rmse:.3g} m rmse left']
+    elif kind is MapAlignment.ICP:
+        progress('aligning by ICP', 0.0)
+        initial, guess = placement, 'where the bag puts it'
+        if transform is not None:
+            initial, guess = transform, 'the transformation given'
+        elif trajectory is not None:
+            initial = _similarity_of(trajectory, made)
+            guess = 'the alignment of the trajectories'
+        found = _register(made, truth, initial)
+        similarity, count = found.similarity, len(made.dense.points) if made.dense else 0
+        residuals = {
+            'icp_fitness': found.fitness,
+            'icp_rmse_m': found.rmse_m,
+            'icp_observability': found.observability,
+        }
+        within = f'{found.fitness:.1%} of the map within {found.inlier_distance_m:g} m'
+        left = f'of the reference, {found.rmse_m:.3g} m rmse'
+        remarks = [f'aligned by ICP from {guess}: {within} {left}']
+        remarks += [f'doubtful: {doubt}' for doubt in found.doubts]
+    else:
         return None
-    progress('aligning by ICP', 0.0)
-    initial, guess = placement, 'where the bag puts it'
-    if transform is not None:
-        initial, guess = transform, 'the transformation given'
-    elif trajectory is not None:
-        _check_frame(trajectory, made)
-        initial, guess = trajectory.similarity, 'the alignment of the trajectories'
-    return _align_by_icp(made, truth, initial, guess)
-
-
-def _check_frame(trajectory: TrajectoryScore, semantic_map: SemanticMap) -> None:
-    own, frame_id = trajectory.estimate.frame_id.lstrip('/'), semantic_map.header.frame_id
-    if own and own != frame_id:
-        remedy = f'name poses in the latter, such as --pose-topic /tf:{frame_id}.base_link'
-        raise ConfigError(f'the poses are in frame "{own}", the map in "{frame_id}"; {remedy}')
-
-
-def _align_by_icp(
-    semantic_map: SemanticMap, truth: ground_truth.GroundTruth, initial: Similarity, guess: str
-) -> Alignment:
-    """Return the alignment of the map's points with the true surface; `guess` names `initial`."""
-    if semantic_map.dense is None:
-        raise ConfigError(
-            'the map has no points for --align icp; take --align known or trajectory'
-        )
-    # A map may hold surfaces that the trajectory did not see.
-    clouds = (truth.surface, truth.unseen)
-    points = np.concatenate([cloud.points for cloud in clouds])
-    known = [cloud.normals for cloud in clouds if cloud.normals is not None]
-    normals = np.concatenate(known) if sum(map(len, known)) == len(points) else None
-    found = registered(semantic_map.dense.points, points, normals, initial)
-    residuals = {
-        'icp_fitness': found.fitness,
-        'icp_rmse_m': found.rmse_m,
-        'icp_observability': found.observability,
-    }
-    remark = (
-        f'aligned by ICP from {guess}: {found.fitness:.1%} of the map within '
-        f'{found.inlier_distance_m:g} m of the reference, {found.rmse_m:.3g} m rmse'
-    )
-    doubts = (f'doubtful: {doubt}' for doubt in found.doubts)
-    count = len(semantic_map.dense.points)
-    return _alignment(found.similarity, residuals, count, remark, *doubts)
-
-
-def _alignment(
-    similarity: Similarity, residuals: Mapping[str, float], count: int, *remarks: str
-) -> Alignment:
-    """Add the correction to the residuals; a large one means an error of the map's frame."""
     corrections = {
         'translation_m': similarity.distance_m,
         'rotation_deg': similarity.angle_deg,
@@ -585,4 +608,30 @@ def _alignment(
         )
         for name, value in {**residuals, **corrections}.items()
     )
-    return Alignment(similarity, tuple(records), remarks)
+    return Alignment(similarity, tuple(records), tuple(remarks))
+
+
+def _similarity_of(
+    trajectory: trajectory_records.TrajectoryScore, made: SemanticMap
+) -> Similarity:
+    """Return the alignment of trajectories; ConfigError if they are in another frame."""
+    own, frame_id = trajectory.estimate.frame_id.lstrip('/'), made.header.frame_id
+    if own and own != frame_id:
+        remedy = f'name poses in the latter, such as --pose-topic /tf:{frame_id}.base_link'
+        raise ConfigError(f'the poses are in frame "{own}", the map in "{frame_id}"; {remedy}')
+    return trajectory.similarity
+
+
+def _register(
+    made: SemanticMap, truth: ground_truth.GroundTruth, initial: Similarity
+) -> Registration:
+    """Align the points of a map with the true surface."""
+    if made.dense is None:
+        problem = 'the map has no points for --align icp'
+        raise ConfigError(f'{problem}; take --align known or trajectory')
+    # A map may hold surfaces that the trajectory did not see.
+    clouds = (truth.surface, truth.unseen)
+    points = np.concatenate([cloud.points for cloud in clouds])
+    known = [cloud.normals for cloud in clouds if cloud.normals is not None]
+    normals = np.concatenate(known) if sum(map(len, known)) == len(points) else None
+    return registered(made.dense.points, points, normals, initial)

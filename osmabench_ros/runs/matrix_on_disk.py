@@ -13,8 +13,9 @@ from osmabench_ros.base.strict import Strict, read_model, validated
 from osmabench_ros.errors import ConfigError, RunError, errors_as
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.runs import run_manifest
-from osmabench_ros.runs.config import MatrixConfig, PacingConfig, parse_config
+from osmabench_ros.runs.config import MatrixConfig, PacingConfig, ScoringConfig, parse_config
 from osmabench_ros.runs.evaluate.evaluation import INCOMPLETE, TRUE_TRAJECTORY
+from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
 from osmabench_ros.runs.identity import SceneKey, is_run_name, slug
 from osmabench_ros.runs.plan import PATH_FILE, RunPlan, config_digest, plan_runs
 from osmabench_ros.runs.report_model import RunReport, without_classes
@@ -22,8 +23,12 @@ from osmabench_ros.runs.run_manifest import MANIFEST, PAGES, is_locked, without_
 from osmabench_ros.simulation.conditions import Condition, name_of_condition
 from osmabench_ros.suites.hypo3d import suite as hypo3d
 from osmabench_ros.suites.hypo3d.generation import SUITE
+from osmabench_ros.suites.question_suite import ExactQuestionsSuite
+from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.vqa.evaluation import QuestionedMap
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Question
+from osmabench_ros.vqa.stages import RunFolder
 
 FAILURE = 'failure.json'
 """Of a run that failed: its report, with the error."""
@@ -287,6 +292,23 @@ def with_origin_of_run(semantic_map: SemanticMap, folder: Path) -> SemanticMap:
     scene = f'{noted["dataset"]} {noted["scene"]}'
     origin = replace(header.provenance, scene=scene, condition=noted['condition'])
     return replace(semantic_map, header=replace(header, provenance=origin))
+
+
+_MATCHING = 'embedding'
+"""The one option of the suite that says how a map is read, not who answers or judges."""
+
+
+def questioned_map(run: RunFolder) -> QuestionedMap:
+    """Return a recorded map with the names and rules of the run's suite."""
+    config = ScoringConfig(suites=())
+    if (run.directory.resolve().parent / MANIFEST).exists():
+        config = open_run(run.directory).config
+    scene, semantic_map = run.scene, run.semantic_map()
+    labeller = OpenVocabularyLabeller(semantic_map, config.text_features).node_labeller
+    context = SuiteContext(scene, semantic_map, run.ground_truth(), node_labeller=labeller)
+    given = (item.options for item in config.suites if item.name == ExactQuestionsSuite.name)
+    chosen = {key: value for key, value in next(given, {}).items() if key == _MATCHING}
+    return ExactQuestionsSuite(options=chosen).prepare_map(context)
 
 
 REMAPPED, LIVE = 'changed', 'live'

@@ -69,6 +69,28 @@ class RunReport(Strict):
         _raise_for(self.failed_requirements)
 
 
+REFERENCE_FREE = (
+    'reference-free: nothing here says whether the map is right; give --scene, --run, '
+    '--ground-truth or --reference to score it'
+)
+
+
+class BagReport(RunReport):
+    """The result of the evaluation of a bag; `transform` aligns the suites ``@aligned``.
+
+    It takes map coordinates to the reference: x y z, quaternion x y z w, scale.
+    """
+
+    schema_name: str = 'osmabench.bag_report/1'
+    bag: str
+    map_topic: str
+    map_type: str
+    frame_id: str
+    stamp_ns: int
+    reference: str = ''
+    transform: tuple[float, ...] = ()
+
+
 TRUE_SURFACE = 'true surface'
 _MAY_DIFFER = frozenset({'map', 'questions', 'ground_truth'})
 """Hashes that may differ between compared runs.

@@ -28,7 +28,7 @@ from support.world.runs import small_config
 
 from osmabench_ros import errors
 from osmabench_ros.maps.storage import read_map
-from osmabench_ros.runs.bag_settings import BagReport
+from osmabench_ros.runs.report_model import BagReport
 from osmabench_ros.sequences.ground_truth import write_ground_truth
 
 POSE = [*WORLD_TO_MAP.translation.tolist(), *WORLD_TO_MAP.quaternion.tolist()]

@@ -33,8 +33,12 @@ from osmabench_ros.ros.node.diagnostics import Level
 from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate import evaluation
-from osmabench_ros.runs.evaluate.evaluation import REPORT, EvaluationInputs
-from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, identify_unnamed_run
+from osmabench_ros.runs.evaluate.evaluation import (
+    REPORT,
+    EvaluationInputs,
+    evaluate_map,
+    identify_unnamed_run,
+)
 from osmabench_ros.suites.suite import make_suite
 
 DONE_S = 40.0

@@ -12,8 +12,11 @@ from osmabench_ros.errors import RunError
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs
-from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, identify_unnamed_run
+from osmabench_ros.runs.evaluate.evaluation import (
+    EvaluationInputs,
+    evaluate_map,
+    identify_unnamed_run,
+)
 from osmabench_ros.sequences.ground_truth import write_ground_truth
 from osmabench_ros.vqa.question_files import write_records
 from osmabench_ros.vqa.questions import AnswerType, Question

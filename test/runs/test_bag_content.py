@@ -11,8 +11,7 @@ from support.world.recorded_room import START_NS, labels, own_map, write_room
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.runs.bag_content import read_content
-from osmabench_ros.runs.bag_evaluation import evaluate_bag
-from osmabench_ros.runs.bag_settings import BagSource
+from osmabench_ros.runs.bag_evaluation import BagSource, evaluate_bag
 from osmabench_ros.runs.config import SuiteConfig, load_config
 from osmabench_ros.sequences.bags.bag import open_bag
 

@@ -13,8 +13,12 @@ from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.maps.semantic_map import transform_map
 from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, write_tiers
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, EvaluationInputs
-from osmabench_ros.runs.evaluate.map_evaluation import evaluate_map, identify_unnamed_run
+from osmabench_ros.runs.evaluate.evaluation import (
+    TRUE_TRAJECTORY,
+    EvaluationInputs,
+    evaluate_map,
+    identify_unnamed_run,
+)  # fmt: skip
 from osmabench_ros.semantics.scene_graph import ScoredLabel
 
 pytestmark = pytest.mark.xdist_group('sentence embedder')

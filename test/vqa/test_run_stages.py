@@ -26,8 +26,8 @@ from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, MapHeader, Provenanc
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
-from osmabench_ros.runs.evaluate.map_evaluation import questioned_map
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.matrix_on_disk import questioned_map
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.sequences.ground_truth import read_ground_truth, write_ground_truth

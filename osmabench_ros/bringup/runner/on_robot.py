@@ -19,10 +19,9 @@ from osmabench_ros.maps.storage import read_map
 from osmabench_ros.reports.page.single_pages import write_bag_page
 from osmabench_ros.reports.terminal import print_metrics
 from osmabench_ros.ros.node import settings as node_settings
-from osmabench_ros.runs.bag_settings import BagReport
 from osmabench_ros.runs.config import MatrixConfig, PacingConfig, PacingMode, Settling
 from osmabench_ros.runs.evaluate.evaluation import REPORT
-from osmabench_ros.runs.report_model import RunReport, map_remarks, partial_fault
+from osmabench_ros.runs.report_model import BagReport, RunReport, map_remarks, partial_fault
 from osmabench_ros.sequences.bags.recording_report import RecordingSettings
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 

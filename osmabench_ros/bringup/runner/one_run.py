@@ -18,7 +18,7 @@ from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, stack_folder
 from osmabench_ros.bringup.spec.node_spec import METHOD, NodeSpec
 from osmabench_ros.errors import IncompleteError, OsmabenchError, ParticipantError, RunError
 from osmabench_ros.runs.evaluate import evaluation
-from osmabench_ros.runs.evaluate.evaluation import score_over_time
+from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, score_over_time
 from osmabench_ros.runs.matrix_on_disk import FAILURE, Stage
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation, run_warnings
@@ -260,9 +260,11 @@ class _Run:
         if plan.report_file.exists():
             return
         if self.ended_by is None:
-            suites, progress = plan.config.suites, self.progress_in(Stage.EVALUATE)
+            inputs, progress = EvaluationInputs.of_plan(plan), self.progress_in(Stage.EVALUATE)
             with suppress(IncompleteError):
-                evaluation.evaluate_run(self.inputs, suites, plan.config.requirements, progress)
+                evaluation.evaluate_run(
+                    inputs, plan.config.suites, plan.config.requirements, progress
+                )
         elif evaluation.incomplete_report(plan.directory) is None:
             reason = self.ended_by or 'no reason given'
             raise RunError(f'node "evaluator" wrote no report: {reason}')
@@ -275,21 +277,9 @@ class _Run:
         if self.report.status is not Status.COMPLETE:
             return
         if plan.config.evaluation.map_every_frames:
-            suites, progress = plan.config.suites, self.progress_in(Stage.FINISH)
-            score_over_time(self.inputs, suites, plan.snapshots_directory, progress)
+            inputs, progress = EvaluationInputs.of_plan(plan), self.progress_in(Stage.FINISH)
+            score_over_time(inputs, plan.config.suites, plan.snapshots_directory, progress)
         finish_run(plan)
-
-    @property
-    def inputs(self) -> evaluation.EvaluationInputs:
-        return evaluation.EvaluationInputs(
-            identity=self.plan.identity,
-            map_directory=self.plan.map_directory,
-            ground_truth_directory=self.plan.ground_truth_directory,
-            questions_file=self.plan.questions_file,
-            output_directory=self.plan.directory,
-            text_features=self.plan.config.text_features,
-            allow_partial=self.plan.mapper.allow_partial,
-        )
 
 
 def run_one(

@@ -15,8 +15,7 @@ from osmabench_ros.reports.changes import ResultChanges, format_interval, join_f
 from osmabench_ros.reports.charts import vega
 from osmabench_ros.reports.page.page import PAGE, read_scripts, write_rendered
 from osmabench_ros.runs.bag_content import TIMING_SUITE
-from osmabench_ros.runs.bag_settings import REFERENCE_FREE, BagReport
-from osmabench_ros.runs.report_model import RunReport
+from osmabench_ros.runs.report_model import REFERENCE_FREE, BagReport, RunReport
 
 TRAJECTORY_PAGE = 'trajectory.html'
 COMPARISON_PAGE = 'comparison.html'

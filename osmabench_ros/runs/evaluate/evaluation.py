@@ -10,7 +10,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -23,14 +22,14 @@ from osmabench_ros.base.strict import Strict, read_model
 from osmabench_ros.errors import ConfigError, IncompleteError, OsmabenchError, RunError, errors_as
 from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.language.embedding import PrecomputedEmbedder
-from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.maps.semantic_map import Provenance, SemanticMap
 from osmabench_ros.maps.storage import list_snapshots, read_map
 from osmabench_ros.metrics.over_time import ScoresAtTime, make_over_time_records
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs import report_model
 from osmabench_ros.runs.config import Requirement, SuiteConfig
 from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
-from osmabench_ros.runs.identity import RunIdentity
+from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.requirement import Source, of_sources
 from osmabench_ros.runs.timings import SUITE as TIMING_SUITE
@@ -85,6 +84,8 @@ def settle_questions(folder: Path, suites: Sequence[str], *, complete: bool) -> 
 
 
 ANSWERS_FOLDER = 'vqa'
+UNKNOWN = 'unknown'
+"""Condition or simulator of a map that no run recorded."""
 REPORT, INCOMPLETE = 'report.json', 'incomplete.json'
 FRAMES_FOLDER = 'frames'
 """Beside the folder of a map: the images that the run kept."""
@@ -114,6 +115,38 @@ class EvaluationInputs:
     text_features: Mapping[str, Path] = field(default_factory=lambda: MappingProxyType({}))
     allow_partial: bool = False
 
+    @classmethod
+    def of_plan(cls, plan: RunPlan) -> EvaluationInputs:
+        """Return the inputs of a run that recorded its map."""
+        return cls(
+            plan.identity,
+            plan.map_directory,
+            plan.ground_truth_directory,
+            plan.directory,
+            plan.questions_file,
+            text_features=plan.config.text_features,
+            allow_partial=plan.mapper.allow_partial,
+        )
+
+
+def identify_unnamed_run(
+    seed: int = 0, condition: str = '', mapper: str = '', simulator: str = ''
+) -> RunIdentity:
+    """Return the identity of a map without a run; '' is filled from map and ground truth."""
+    return RunIdentity(SceneKey('', '', seed), condition, mapper, simulator)
+
+
+def complete_identity(
+    known: RunIdentity, dataset: str, scene: str, provenance: Provenance
+) -> RunIdentity:
+    """Fill an `identify_unnamed_run`, with UNKNOWN where the map says nothing either."""
+    return RunIdentity(
+        SceneKey(dataset, scene, known.scene_key.seed),
+        known.condition or provenance.condition or UNKNOWN,
+        known.mapper or provenance.method or UNKNOWN,
+        known.simulator or UNKNOWN,
+    )
+
 
 def evaluate_run(
     inputs: EvaluationInputs,
@@ -127,8 +160,41 @@ def evaluate_run(
     may raise to stop; nothing is written then, nor if map, ground truth or an option is at fault.
     Raises IncompleteError if a server failed; the next evaluation goes on from incomplete.json.
     """
-    semantic_map, ground_truth = read_inputs(inputs, suites, progress)
-    return evaluate_loaded(inputs, semantic_map, ground_truth, suites, requirements, progress)
+    make_suites(suites)
+    progress('reading the map', 0.0)
+    semantic_map = read_map(inputs.map_directory)
+    progress('reading the ground truth', 0.0)
+    truth = read_ground_truth(inputs.ground_truth_directory)
+    if not inputs.identity.scene_key.scene:
+        provenance = semantic_map.header.provenance
+        named = complete_identity(inputs.identity, truth.dataset, truth.scene, provenance)
+        inputs = dataclasses.replace(inputs, identity=named)
+    return evaluate_loaded(inputs, semantic_map, truth, suites, requirements, progress)
+
+
+def evaluate_map(
+    inputs: EvaluationInputs,
+    suites: Sequence[SuiteConfig],
+    requirements: Sequence[Requirement] = (),
+    *,
+    replace: bool = False,
+    progress: Progress = silent,
+) -> report_model.RunReport:
+    """Evaluate a map that was not recorded in a run; the files give what `inputs` leave out.
+
+    A map outside the scene is scored with a remark; requirements of other mappers and
+    conditions are left out. Raises RunError if a report is there and `replace` is not set.
+    """
+    files.check_folder(inputs.output_directory, files.Existing.MERGE)
+    check_report(inputs.output_directory, 'replace it', replace=replace)
+    check_sources(suites, inputs.text_features, inputs.questions_file)
+    return evaluate_run(inputs, suites, requirements, progress)
+
+
+def check_report(directory: Path, forced: str, *, replace: bool) -> None:
+    """Raise RunError if a report is there that `replace` does not allow to replace."""
+    if not replace and (report := directory / REPORT).exists():
+        raise RunError(f'{report} exists; use --force to {forced}, or choose another --out')
 
 
 def check_sources(
@@ -140,17 +206,6 @@ def check_sources(
         PrecomputedEmbedder(file)
     if questions_file is not None and not questions_file.exists():
         raise RunError(f'there are no questions at {questions_file}')
-
-
-def read_inputs(
-    inputs: EvaluationInputs, suites: Sequence[SuiteConfig], progress: Progress
-) -> tuple[SemanticMap, GroundTruth]:
-    """Return map and ground truth, both checked; the options of the suites are checked first."""
-    make_suites(suites)
-    progress('reading the map', 0.0)
-    semantic_map = read_map(inputs.map_directory)
-    progress('reading the ground truth', 0.0)
-    return semantic_map, read_ground_truth(inputs.ground_truth_directory)
 
 
 def evaluate_loaded(
@@ -451,20 +506,12 @@ OVER_TIME = 'growth.json'
 """File of the scores over time, next to the report of the run."""
 
 
-class RecordsAtTime(Strict):
-    """The metrics of the map at one time."""
-
-    frames: int
-    time_s: float
-    metrics: tuple[MetricRecord, ...]
-
-
 class ReportOverTime(Strict):
     """Model of growth.json: metrics of every map, and how fast they grew."""
 
     schema_name: str = SCHEMA
     run_id: str
-    moments: tuple[RecordsAtTime, ...]
+    moments: tuple[ScoresAtTime, ...]
     final_only: tuple[str, ...] = ()
     """Suites that ask a language model and are scored for the final map only."""
     metrics: tuple[MetricRecord, ...]
@@ -488,16 +535,16 @@ def score_over_time(
     folders = list_snapshots(snapshots_directory)
     made = make_suites(suites)
     free = [suite for suite in made if not models_asked_by(suite)]
-    moments = list(_score_moments(context, folders, free, progress, first_stamp_ns))
-    of_run = partial(report_model.join_run, inputs.identity)
+    identity = inputs.identity
+    moments = tuple(
+        dataclasses.replace(item, metrics=report_model.join_run(identity, item.metrics))
+        for item in _score_moments(context, folders, free, progress, first_stamp_ns)
+    )
     report = ReportOverTime(
-        run_id=inputs.identity.run_id,
-        moments=tuple(
-            RecordsAtTime(frames=item.frames, time_s=item.time_s, metrics=of_run(item.records))
-            for item in moments
-        ),
+        run_id=identity.run_id,
+        moments=moments,
         final_only=tuple(suite.name for suite in made if suite not in free),
-        metrics=of_run(make_over_time_records(moments)),
+        metrics=report_model.join_run(identity, make_over_time_records(moments)),
     )
     files.write_json(file, report.model_dump(mode='json'))
     return report
@@ -527,20 +574,9 @@ def _score_moments(
         if folder is not None and header.stamp_ns >= last_ns:
             continue
         frames, time_s = used, passed_s
-        yield scores_at_time(context, semantic_map, frames, time_s, suites)
-
-
-def scores_at_time(
-    context: SuiteContext,
-    semantic_map: SemanticMap,
-    frames: int,
-    time_s: float,
-    suites: Sequence[Suite],
-) -> ScoresAtTime:
-    """Score a map against the ground truth of the whole run; no file is written."""
-    here = dataclasses.replace(context, semantic_map=semantic_map, output_directory=None)
-    records = tuple(record for suite in suites for record in suite.evaluate(here))
-    return ScoresAtTime(frames, time_s, records)
+        here = dataclasses.replace(context, semantic_map=semantic_map, output_directory=None)
+        records = (record for suite in suites for record in suite.evaluate(here))
+        yield ScoresAtTime(frames, time_s, tuple(records))
 
 
 def collect_judged_records(

@@ -9,11 +9,12 @@ from support.world.scenes import furnished_room, truth_of_room
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.progress import silent
+from osmabench_ros.metrics.over_time import ScoresAtTime
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.matrix import with_changed_scenes
 from osmabench_ros.runs import matrix_on_disk
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
-from osmabench_ros.runs.evaluate.evaluation import OVER_TIME, RecordsAtTime, ReportOverTime
+from osmabench_ros.runs.evaluate.evaluation import OVER_TIME, ReportOverTime
 from osmabench_ros.runs.matrix_on_disk import write_manifest
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.report_model import RunReport, Status
@@ -363,7 +364,7 @@ def write_growth(plan, values):
         'higher_is_better': True, 'applicable': True,
     }  # fmt: skip
     moments = tuple(
-        RecordsAtTime(frames=frames, time_s=frames, metrics=(MetricRecord(**common, value=value),))
+        ScoresAtTime(frames, frames, (MetricRecord(**common, value=value),))
         for frames, value in values.items()
     )
     growth = ReportOverTime(run_id=plan.identity.run_id, moments=moments, metrics=())

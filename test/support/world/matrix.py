@@ -159,11 +159,7 @@ def _run(plan, frames, truth):
 
 def inputs_of(plan):
     """Return the context for the evaluation of a run of the matrix."""
-    shared = plan.shared_directory
-    truth, questions = shared / GROUND_TRUTH_FOLDER, shared / QUESTIONS_FILE
-    return EvaluationInputs(
-        plan.identity, plan.map_directory, truth, plan.directory, questions, device='cpu'
-    )
+    return replace(EvaluationInputs.of_plan(plan), device='cpu')
 
 
 def measurements(plan):
