@@ -178,7 +178,7 @@ class Scoring:
     def requirements(self) -> list[Requirement]:
         """Requirements of the chosen suites, and of suites that only bags have."""
         from osmabench_ros.metrics.trajectory_records import ALIGNED
-        from osmabench_ros.runs.requirement import BAG_SUITES
+        from osmabench_ros.runs.config import BAG_SUITES
 
         names = [item.name for item in self.suites]
         return [

@@ -35,6 +35,7 @@ from osmabench_ros.runs.config import (
     MatrixConfig,
     Requirement,
     ScoringConfig,
+    Source,
     SuiteConfig,
     load_config,
     with_scene,
@@ -43,7 +44,6 @@ from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
 from osmabench_ros.runs.preparation import Preparation
-from osmabench_ros.runs.requirement import Source, of_sources
 from osmabench_ros.runs.run_manifest import SHARED_FOLDER, read_manifest
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.semantics.cloud import LabelledCloud
@@ -391,7 +391,7 @@ class _Evaluation:
         if alignment is not None:
             pose, scale = alignment.similarity.pose, alignment.similarity.scale
             numbers = (*pose.translation.tolist(), *pose.quaternion.tolist(), scale)
-        of_bags = of_sources(report_model.for_run(requirements, identity), Source.MAP, Source.BAG)
+        of_bags = report_model.for_run(requirements, identity, Source.MAP, Source.BAG)
         report = report_model.BagReport(
             run_id=identity.run_id,
             status=report_model.Status.COMPLETE,

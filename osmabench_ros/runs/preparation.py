@@ -23,7 +23,7 @@ from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.mappers.mapper import make_mapper, mapper_class, reads_albedo
 from osmabench_ros.mappers.offline_method import filled
 from osmabench_ros.runs import run_manifest, shared_path
-from osmabench_ros.runs.config import MapperConfig, MatrixConfig, SceneConfig
+from osmabench_ros.runs.config import MapperConfig, MatrixConfig, SceneConfig, check_for_runs
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, make_suites
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import (
@@ -33,7 +33,6 @@ from osmabench_ros.runs.plan import (
     RunPlan,
     plan_runs,
 )
-from osmabench_ros.runs.requirement import check_for_runs
 from osmabench_ros.scenes.loading import APARTMENT
 from osmabench_ros.scenes.scene import Lighting, Scene
 from osmabench_ros.semantics.labels import LabelSet

@@ -16,7 +16,7 @@ from osmabench_ros.geometry.axes import World
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import MapHeader, SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.runs.config import Requirement
+from osmabench_ros.runs.config import Requirement, Source
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet, normalised_name
 from osmabench_ros.sequences.ground_truth import GroundTruth
@@ -314,12 +314,16 @@ def unmet(
     return tuple(sentences)
 
 
-def for_run(requirements: Sequence[Requirement], identity: RunIdentity) -> tuple[Requirement, ...]:
-    """Return the requirements that concern one run."""
+def for_run(
+    requirements: Sequence[Requirement], identity: RunIdentity, *sources: Source
+) -> tuple[Requirement, ...]:
+    """Return the requirements that concern one run, and that the sources can check, if any."""
     return tuple(
         item
         for item in requirements
-        if item.mapper in (None, identity.mapper) and item.condition in (None, identity.condition)
+        if item.mapper in (None, identity.mapper)
+        and item.condition in (None, identity.condition)
+        and (not sources or item.source in sources)
     )
 
 

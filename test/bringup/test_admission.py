@@ -3,8 +3,8 @@
 import pytest
 from support.world.runs import plans_of, small_config
 
-from osmabench_ros.bringup.runner import admission
-from osmabench_ros.bringup.runner.admission import (
+from osmabench_ros.bringup.runner import dispatch
+from osmabench_ros.bringup.runner.dispatch import (
     GIB,
     Capacity,
     Demand,
@@ -106,7 +106,7 @@ def test_more_gpus_than_there_are_are_refused_by_name():
 
 
 def test_the_limits_of_a_container_count(tmp_path, monkeypatch):
-    monkeypatch.setattr(admission, 'CGROUP', tmp_path)
+    monkeypatch.setattr(dispatch, 'CGROUP', tmp_path)
     monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '3, GPU-7')
     free = capacity_here()
     assert free.gpus == ('3', 'GPU-7')

@@ -34,7 +34,7 @@ def test_participants_are_counted_by_the_bridge_and_others_by_their_maps(observe
     )
     observer.on_state(RunState(frames_published=4, participants=[counted]))
     observer.on_map(SemanticMap(participant='other', frames_used=1))
-    found = {item.name: (item.received, item.mapped) for item in observer.participation()}
+    found = {item.name: (item.received, item.mapped) for item in observer.participation().values()}
     assert found == {'mapper': (3, 2), 'other': (1, 1)}
     assert observer.processing_s('mapper') == 1.0
     assert observer.processing_s('other') == 0.0

@@ -8,9 +8,8 @@ from osmabench_ros.base.files import Existing, check_folder, move_aside
 from osmabench_ros.base.log import log_to
 from osmabench_ros.base.progress import Progress, share
 from osmabench_ros.bringup.preflight import check_config
-from osmabench_ros.bringup.runner.admission import capacity_here, jobs_here
 from osmabench_ros.bringup.runner.cluster import Cluster, use_cluster
-from osmabench_ros.bringup.runner.dispatch import Dispatcher
+from osmabench_ros.bringup.runner.dispatch import Dispatcher, capacity_here, jobs_here
 from osmabench_ros.bringup.runner.node_processes import NodeProcesses
 from osmabench_ros.bringup.runner.one_run import run_one, without_figures
 from osmabench_ros.bringup.runner.workers import use_workers

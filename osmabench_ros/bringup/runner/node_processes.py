@@ -143,30 +143,6 @@ class ServingProcess(SupervisedProcess):
             super().__init__(name, command, log_file, environment, pass_fds=[handle])
 
 
-class HostProcess(ServingProcess):
-    """The process that forks a new process for each node."""
-
-    def fork(self, order: NodeOrder) -> psutil.Process:
-        """Start the process of a node; RunError if the host cannot."""
-        with suppress(EOFError, OSError, psutil.Error), _adopt_orphans():
-            self.channel.send(order)
-            if self.channel.poll(IMPORT_TIMEOUT_S):
-                return psutil.Process(self.channel.recv())
-        self.close()
-        raise RunError(f'the node host {self.reason()}')
-
-    def release(self) -> None:
-        """Let the process of a node begin, as it is guarded now."""
-        with suppress(OSError):  # the host has died, and the process with it
-            self.channel.send(None)
-
-    def close(self) -> None:
-        """End it, which it does by itself when no order can come any more."""
-        self.channel.close()
-        self.wait(END_S)
-        self.stop()
-
-
 @contextmanager
 def _adopt_orphans() -> Iterator[None]:
     """Be the parent of orphans among the descendants that are left during the block."""
@@ -227,7 +203,7 @@ class NodeProcesses:
     """
 
     def __init__(self) -> None:
-        self._host: HostProcess | None = None
+        self._host: ServingProcess | None = None
 
     def start(
         self, spec: NodeSpec, folder: Path, environment: Mapping[str, str]
@@ -240,20 +216,29 @@ class NodeProcesses:
             return ManagedProcess(spec.name, spec.command_line(folder), log_file, environment)
 
     def fork(self, order: NodeOrder) -> psutil.Process:
-        """Start a process that waits until it is released."""
-        if self._host is not None:
-            with suppress(RunError):  # it has died since
-                return self._host.fork(order)
-        self._host = HostProcess('node host', HOST_MODULE, order.log_file, order.environment)
-        return self._host.fork(order)
+        """Start a process that waits until it is released; RunError if the host cannot."""
+        kept = self._host
+        host = kept or ServingProcess('node host', HOST_MODULE, order.log_file, order.environment)
+        self._host = host
+        with suppress(EOFError, OSError, psutil.Error), _adopt_orphans():
+            host.channel.send(order)
+            if host.channel.poll(IMPORT_TIMEOUT_S):
+                return psutil.Process(host.channel.recv())
+        self.close()
+        if kept is not None:  # it has died since
+            return self.fork(order)
+        raise RunError(f'the node host {host.reason()}')
 
     def release(self) -> None:
-        """Let the process that was started last begin."""
-        if self._host is not None:
-            self._host.release()
+        """Let the process that was started last begin, as it is guarded now."""
+        with suppress(OSError):  # the host has died, and the process with it
+            if self._host is not None:
+                self._host.channel.send(None)
 
     def close(self) -> None:
-        """End the host."""
+        """End the host, which it does by itself when no order can come any more."""
         if self._host is not None:
-            self._host.close()
+            self._host.channel.close()
+            self._host.wait(END_S)
+            self._host.stop()
             self._host = None

@@ -142,7 +142,7 @@ class RunObserver:
                 return (_get_known(item.processing_time_mean) or 0.0) * float(item.frames_mapped)
         return 0.0
 
-    def participation(self) -> tuple[Participation, ...]:
+    def participation(self) -> dict[str, Participation]:
         """Return how many frames every node received and mapped, and its latencies."""
         published = self.state.frames_published
         listed = {
@@ -161,7 +161,7 @@ class RunObserver:
             for name, used in sorted(self._frames_used.items())
             if name not in listed
         }
-        return tuple((listed | others).values())
+        return listed | others
 
     def close(self) -> None:
         """End the node."""

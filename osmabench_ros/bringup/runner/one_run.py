@@ -183,6 +183,11 @@ class _LiveRun:
     def _measure(self, runs_at_once: int) -> Measurements:
         watch = self.observer
         maps = METHOD if METHOD in self.processes else MAPPER
+        participants = watch.participation()
+        if maps == METHOD:
+            # Frames counted by an adapter are the method's.
+            adapted = participants.pop(MAPPER, Participation(maps, watch.state.frames_published))
+            participants.setdefault(maps, dataclasses.replace(adapted, name=maps))
         mapping_s = watch.processing_s(maps)
         if not mapping_s and self.first_frame_s is not None and self.finished_s is not None:
             mapping_s = self.finished_s - self.first_frame_s
@@ -192,7 +197,7 @@ class _LiveRun:
             watch.state.frames_published,
             maps,
             mapping_s,
-            self._collect_participation(),
+            tuple(participants.values()),
             {name: item.peak_memory_bytes for name, item in self.processes.items()},
             watch.staleness.result(),
             watch.speed_factor(),
@@ -200,16 +205,6 @@ class _LiveRun:
             runs_at_once,
             watch.final_map_s,
         )
-
-    def _collect_participation(self) -> tuple[Participation, ...]:
-        """Return what every node did; frames counted by an adapter are the method's."""
-        known = {item.name: item for item in self.observer.participation()}
-        if METHOD in self.processes:
-            adapted = known.pop(
-                MAPPER, Participation(METHOD, self.observer.state.frames_published)
-            )
-            known.setdefault(METHOD, dataclasses.replace(adapted, name=METHOD))
-        return tuple(known.values())
 
 
 def prepare_run(plan: RunPlan, preparation: Preparation, progress: Progress) -> None:

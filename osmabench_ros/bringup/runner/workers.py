@@ -16,9 +16,8 @@ from pathlib import Path
 from types import FrameType
 
 from osmabench_ros.base.processes import ENDING, signals_held
-from osmabench_ros.bringup.runner import admission, dispatch
-from osmabench_ros.bringup.runner.admission import Capacity, Demand, Grant
-from osmabench_ros.bringup.runner.dispatch import Message, Result, Task
+from osmabench_ros.bringup.runner import dispatch
+from osmabench_ros.bringup.runner.dispatch import Capacity, Demand, Grant, Message, Result, Task
 from osmabench_ros.bringup.runner.node_processes import ServingProcess
 
 MODULE = 'osmabench_ros.bringup.runner.workers'
@@ -62,15 +61,15 @@ class Workers:
     def begin(self, task: Task) -> bool:
         """Begin a task if the processors, memory and GPUs that it needs are free."""
         plan, running = task.plan, [grant for _, grant in self._working.values()]
-        needed = admission.estimate_demand(plan, self._share, self._whole)
+        needed = dispatch.estimate_demand(plan, self._share, self._whole)
         demand = self._share if task.prepares else needed
-        grant = admission.admit(demand, running, self._capacity)
+        grant = dispatch.admit(demand, running, self._capacity)
         if grant is None:
             return False
         idle = (item for item in self._started if item not in self._working)
         worker = next((item for item in idle if item.poll() is None), None) or self._start()
         self._working[worker] = task, grant
-        at_once = 1 if admission.is_alone(plan) else self.slots
+        at_once = 1 if dispatch.is_alone(plan) else self.slots
         with suppress(OSError):  # it has just died, and `poll` finds that out
             worker.channel.send((plan, task.prepares, at_once, grant.gpus))
         return True

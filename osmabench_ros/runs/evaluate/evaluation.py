@@ -27,11 +27,10 @@ from osmabench_ros.maps.storage import list_snapshots, read_map
 from osmabench_ros.metrics.over_time import ScoresAtTime, make_over_time_records
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs import report_model
-from osmabench_ros.runs.config import Requirement, SuiteConfig
+from osmabench_ros.runs.config import Requirement, Source, SuiteConfig
 from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.plan import RunPlan
-from osmabench_ros.runs.requirement import Source, of_sources
 from osmabench_ros.runs.timings import SUITE as TIMING_SUITE
 from osmabench_ros.runs.timings import TIMINGS
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
@@ -254,7 +253,7 @@ def evaluate_loaded(
         failed_requirements=(
             *(() if whole else (report_model.partial_fault(inputs.identity.run_id),)),
             *report_model.unmet(
-                of_sources(report_model.for_run(requirements, inputs.identity), Source.MAP),
+                report_model.for_run(requirements, inputs.identity, Source.MAP),
                 tuple(records),
             ),
         ),
