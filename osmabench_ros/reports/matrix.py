@@ -380,10 +380,10 @@ def rebuild_report(
         files.claim_folder(target)
     with run_manifest.lock_results(target):
         runs = list(matrix.runs())
-        left = tuple(run.run_id for run in runs if not matrix.has_report(run))
+        left = tuple(run.run_id for run in runs if not run.has_report)
         if len(left) == len(runs):
             raise RunError(f'no run in {matrix.root} is done yet')
-        planned = [(run, matrix.plan(run.run_id)) for run in runs if matrix.has_report(run)]
+        planned = [(run, matrix.plan(run.run_id)) for run in runs if run.has_report]
         for _, plan in planned:
             _check_configuration(plan)
         if reference:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -139,11 +139,12 @@ def check_results(root: Path, plans: Sequence[RunPlan]) -> None:
 
 @dataclass(frozen=True)
 class RunOnDisk:
-    """A run, how far it came, and why it came no further."""
+    """A run, how far it came, why no further, and whether it has a report, be it of a failure."""
 
     run_id: str
     state: RunState
     reason: str = ''
+    has_report: bool = False
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,8 @@ class MatrixOnDisk:
         for state, file in REPORTS.items():
             if (folder / file).exists():
                 done = state is RunState.DONE
-                return RunOnDisk(run_id, state, '' if done else self._report(run_id, file).error)
+                error = '' if done else read_model(RunReport, folder / file).error
+                return RunOnDisk(run_id, state, error, has_report=True)
         stage = next_stage(folder) or Stage.FINISH
         if locked:
             return RunOnDisk(run_id, RunState.RUNNING, stage.value)
@@ -226,10 +228,6 @@ class MatrixOnDisk:
                     found.setdefault(name, set()).add(str(version))
         return {name: frozenset(versions) for name, versions in found.items()}
 
-    def has_report(self, run: RunOnDisk) -> bool:
-        """Return whether a run has a report, be it of a failure."""
-        return self._file(run) is not None
-
     def report(
         self, run: RunOnDisk, classes: Collection[tuple[str, str, str]] | None = None
     ) -> RunReport | None:
@@ -239,23 +237,15 @@ class MatrixOnDisk:
         the accuracies by category; without, all are. Reading the others of ten thousand runs would
         take minutes.
         """
-        file = self._file(run)
-        folder = self.root / run.run_id
-        if file is None:
+        if not run.has_report:
             return None
+        folder, file = self.root / run.run_id, REPORTS[run.state]
         if classes is None:
-            return self._report(run.run_id, file)
+            return read_model(RunReport, folder / file)
         of_classes = any(name for *_, name in classes)
         if run.state is RunState.DONE and not of_classes and run_manifest.has_metrics(folder):
             file = run_manifest.METRICS
-        return without_classes(self._report(run.run_id, file), classes)
-
-    def _file(self, run: RunOnDisk) -> str | None:
-        file = REPORTS.get(run.state)
-        return file if file and (self.root / run.run_id / file).exists() else None
-
-    def _report(self, run_id: str, file: str) -> RunReport:
-        return read_model(RunReport, self.root / run_id / file)
+        return without_classes(read_model(RunReport, folder / file), classes)
 
 
 def matrices_at(path: Path) -> list[MatrixOnDisk]:
@@ -315,55 +305,6 @@ REMAPPED, LIVE = 'changed', 'live'
 """Parts of the names of the folders next to that of a matrix."""
 
 
-@dataclass(frozen=True)
-class _MappedScene:
-    """A scene of a matrix that is mapped, with one of its runs and its mappers."""
-
-    plan: RunPlan
-    options: hypo3d.Hypo3DOptions
-    mappers: tuple[str, ...]
-
-    def changes(self) -> dict[str, list[Any]]:
-        """Return the changes that are asked about, by the names of the changed scenes."""
-        found: dict[str, list[Any]] = {}
-        for item in read_records(self.plan.questions_file, Question):
-            if item.suite == SUITE and item.provenance['changed_scene'] not in found:
-                number = int(item.provenance['number'])
-                file = self.plan.shared_directory / hypo3d.CHANGE_FILES.format(number)
-                found[item.provenance['changed_scene']] = read_yaml(file, ConfigError)
-        return found
-
-    def config(self, kind: str, own: Mapping[str, Any]) -> MatrixConfig:
-        """Return a configuration that drives along the path of the runs again."""
-        config = self.plan.config
-        data = config.model_dump(mode='json')
-        name = folder_beside(self.plan, kind).name
-        track = (self.plan.shared_directory / PATH_FILE).absolute()
-        drawn = {'strategy', 'goal_points', 'planner', 'navmesh', 'storey', 'recorded_frame'}
-        kept = {key: value for key, value in data['trajectory'].items() if key not in drawn}
-        data |= {
-            'name': name,
-            'seeds': {'method': data['seeds']['method']},
-            'mappers': [item for item in data['mappers'] if item['name'] in self.mappers],
-            'trajectory': {**kept, 'recorded': str(track)},
-            'requirements': [],
-            'recording': {},
-            'sweep': {},
-            **own,
-        }
-        return parse_config(data, f'{name}, made for {config.name}')
-
-    def suite(self, **options: str) -> list[dict[str, Any]]:
-        """Return the suite that asks the questions again, without describing the changes."""
-        left_out = {'remap', 'live_maps_every', 'before', 'change'}
-        kept = self.options.model_dump(mode='json', exclude=left_out, exclude_defaults=True)
-        before = str(self.plan.questions_file.absolute())
-        return [{'name': SUITE, 'options': {**kept, 'before': before, **options}}]
-
-    def scene(self) -> dict[str, Any]:
-        return self.plan.scene.model_dump(mode='json', exclude_defaults=True)
-
-
 def folder_beside(plan: RunPlan, kind: str) -> Path:
     """Return the folder next to the matrix for a kind of runs of a scene."""
     name = f'{plan.root.name}_{kind}_{plan.identity.scene_key}'
@@ -377,33 +318,72 @@ def matrices_beside(plans: Sequence[RunPlan]) -> Iterator[MatrixConfig]:
     of each mapper in which the first change is made halfway. A scene that could not be prepared
     has none.
     """
-    for mapped in _map_scenes(plans):
-        changes, before = mapped.changes(), list(mapped.plan.scene.changes)
-        earlier = [item.model_dump(mode='json', exclude_defaults=True) for item in before]
-        if mapped.options.remap and changes:
-            scenes = [{**mapped.scene(), 'changes': [*earlier, *new]} for new in changes.values()]
-            suites = mapped.suite()
-            yield mapped.config(REMAPPED, {'scenes': scenes, 'suites': suites, 'evaluation': {}})
-        halfway = mapped.plan.shared_directory / hypo3d.HALFWAY_FILE
-        if mapped.options.live_maps_every and changes and halfway.exists():
-            yield mapped.config(
-                LIVE,
-                {
-                    'scenes': [mapped.scene()],
-                    'conditions': [str(halfway.absolute())],
-                    'suites': mapped.suite(change=next(iter(changes))),
-                    'evaluation': {'map_every_frames': mapped.options.live_maps_every},
-                },
-            )
-
-
-def _map_scenes(plans: Sequence[RunPlan]) -> Iterator[_MappedScene]:
     for folder in dict.fromkeys(plan.shared_directory for plan in plans):
         own = [plan for plan in plans if plan.shared_directory == folder]
         done = [plan for plan in own if (plan.directory / TRUE_TRAJECTORY).exists()]
         options = hypo3d.hypo3d_options(own[0].config.suites)
-        if done and options is not None and options.before is None:
-            yield _MappedScene(done[0], options, tuple({plan.mapper.name for plan in done}))
+        if not done or options is None or options.before is not None:
+            continue
+        drive_again = partial(_drive_again, done[0], {plan.mapper.name for plan in done}, options)
+        scene = done[0].scene.model_dump(mode='json', exclude_defaults=True)
+        changes = _read_changes(done[0])
+        if options.remap and changes:
+            earlier = scene.get('changes', [])
+            scenes = [{**scene, 'changes': [*earlier, *new]} for new in changes.values()]
+            yield drive_again(REMAPPED, {}, scenes=scenes, evaluation={})
+        halfway = folder / hypo3d.HALFWAY_FILE
+        if options.live_maps_every and changes and halfway.exists():
+            yield drive_again(
+                LIVE,
+                {'change': next(iter(changes))},
+                scenes=[scene],
+                conditions=[str(halfway.absolute())],
+                evaluation={'map_every_frames': options.live_maps_every},
+            )
+
+
+def _read_changes(plan: RunPlan) -> dict[str, list[Any]]:
+    """Return the changes that are asked about, by the names of the changed scenes."""
+    found: dict[str, list[Any]] = {}
+    for item in read_records(plan.questions_file, Question):
+        if item.suite == SUITE and item.provenance['changed_scene'] not in found:
+            number = int(item.provenance['number'])
+            file = plan.shared_directory / hypo3d.CHANGE_FILES.format(number)
+            found[item.provenance['changed_scene']] = read_yaml(file, ConfigError)
+    return found
+
+
+def _drive_again(
+    plan: RunPlan,
+    mappers: Collection[str],
+    options: hypo3d.Hypo3DOptions,
+    kind: str,
+    asked: Mapping[str, str],
+    **own: Any,
+) -> MatrixConfig:
+    """Return a configuration that drives along the path of a run again.
+
+    Its suite asks the questions again, without describing the changes.
+    """
+    data = plan.config.model_dump(mode='json')
+    name = folder_beside(plan, kind).name
+    drawn = {'strategy', 'goal_points', 'planner', 'navmesh', 'storey', 'recorded_frame'}
+    track = {key: value for key, value in data['trajectory'].items() if key not in drawn}
+    left_out = {'remap', 'live_maps_every', 'before', 'change'}
+    kept = options.model_dump(mode='json', exclude=left_out, exclude_defaults=True)
+    before = str(plan.questions_file.absolute())
+    data |= {
+        'name': name,
+        'seeds': {'method': data['seeds']['method']},
+        'mappers': [item for item in data['mappers'] if item['name'] in mappers],
+        'trajectory': {**track, 'recorded': str((plan.shared_directory / PATH_FILE).absolute())},
+        'suites': [{'name': SUITE, 'options': {**kept, 'before': before, **asked}}],
+        'requirements': [],
+        'recording': {},
+        'sweep': {},
+        **own,
+    }
+    return parse_config(data, f'{name}, made for {plan.config.name}')
 
 
 def runs_beside(plan: RunPlan, kind: str) -> list[RunPlan]:

@@ -79,19 +79,11 @@ def scene_digest(scene: Scene) -> str:
     return digest.hexdigest()
 
 
-def for_people(path: str | Path) -> str:
-    """Return a path as it was written, the user's home shortened to ``~``."""
-    text = str(path)
-    if not text.startswith('/'):
-        return text
-    home = str(Path.home())
-    return f'~{text[len(home) :]}' if text.startswith(f'{home}/') else text
-
-
 def without_home(value: Any) -> Any:
     """Return plain data with the user's home in paths shortened to ``~``."""
     if isinstance(value, str):
-        return for_people(value)
+        home = f'{Path.home()}/'
+        return f'~/{value.removeprefix(home)}' if value.startswith(home) else value
     if isinstance(value, Mapping):
         return {key: without_home(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -117,7 +109,7 @@ def _file(kind: str, text: str) -> dict[str, str]:
     except OSError:
         return {}
     digest = _hash_file(path, status.st_size, status.st_mtime_ns)
-    return {f'{kind}: {for_people(text)}': digest}
+    return {f'{kind}: {without_home(text)}': digest}
 
 
 @lru_cache(maxsize=256)

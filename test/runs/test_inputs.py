@@ -10,9 +10,9 @@ from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import plan_runs
 from osmabench_ros.runs.run_manifest import (
     collect_run_inputs,
-    for_people,
     mapper_files,
     scene_digest,
+    without_home,
 )
 
 KEY = SceneKey('set', 'home', 3)
@@ -49,9 +49,9 @@ def test_files_that_a_mapper_names_count_by_their_content(tmp_path):
         ]
     )
     [(name, digest)] = mapper_files(made.mappers[0]).items()
-    assert name == f'mapper mine: {for_people(script)}'
+    assert name == f'mapper mine: {without_home(str(script))}'
     assert digest == hashlib.sha256(b'1').hexdigest()
-    assert list(mapper_files(made.mappers[1])) == [f'mapper other: {for_people(settings)}']
+    assert list(mapper_files(made.mappers[1])) == [f'mapper other: {without_home(str(settings))}']
     script.write_text('2')
     assert mapper_files(made.mappers[0])[name] == hashlib.sha256(b'2').hexdigest()
 
@@ -63,7 +63,7 @@ def test_everything_has_a_name_that_people_know(tmp_path):
     [plan] = plan_runs(config, {config.scenes[0]: KEY}, tmp_path)
     assert list(collect_run_inputs(plan, 'abc')) == [
         'scene set.home.3',
-        f'text features of clip: {for_people(features)}',
+        f'text features of clip: {without_home(str(features))}',
     ]
 
 
@@ -73,4 +73,4 @@ def test_everything_has_a_name_that_people_know(tmp_path):
 )
 def test_paths_do_not_say_who_ran(path, shown, monkeypatch):
     monkeypatch.setenv('HOME', '/home/me')
-    assert for_people(path) == shown
+    assert without_home(path) == shown

@@ -139,8 +139,10 @@ def _with_figures(
     classes = matrix.list_required_metrics(config) if many else None
     for report in ended:
         state = STATES.get(report.status)
-        found = state and results.report(matrix_on_disk.RunOnDisk(report.run_id, state), classes)
-        yield found or report
+        if state is not None:
+            run = matrix_on_disk.RunOnDisk(report.run_id, state, has_report=True)
+            report = results.report(run, classes) or report
+        yield report
 
 
 STATES = {Status.COMPLETE: RunState.DONE, Status.INCOMPLETE: RunState.INCOMPLETE}
