@@ -13,12 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from osmabench_ros import errors
-from osmabench_ros.base.configuration import (
-    extra,
-    installed,
-    requirements_file,
-    unmet_requirements,
-)
+from osmabench_ros.base import configuration
+from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.documents import read_json, read_yaml
 from osmabench_ros.bringup.finding import CheckTables, Finding, Severity, attempt
 from osmabench_ros.bringup.spec import isolation
@@ -30,13 +26,7 @@ from osmabench_ros.mappers.live_method import LiveMethod, load_live_method
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig
 from osmabench_ros.runs.host import opengl_renderer
 from osmabench_ros.runs.preparation import Preparation
-from osmabench_ros.scenes.loading import (
-    APARTMENT,
-    MANIFEST,
-    REPLICA_INFO,
-    SPECIFIED,
-    locate_scene,
-)
+from osmabench_ros.scenes.loading import APARTMENT, MANIFEST, REPLICA_INFO, SPECIFIED, locate_scene
 from osmabench_ros.scenes.specification import read_specification
 
 CHECKS = CheckTables(Path(__file__).with_name('checks.yaml'))
@@ -158,7 +148,9 @@ class _Module:
     def remedy(self) -> str:
         if self.of_ros:
             return _make_ros_remedy(self.of_ros)
-        return self.sentence or (extra(self.extra) if self.extra else _make_pip_remedy())
+        if self.extra:
+            return extra(self.extra)
+        return self.sentence or _make_pip_remedy()
 
 
 MODULES = tuple(_Module(**row) for row in KNOWN['modules'])
@@ -169,8 +161,8 @@ def examine(out: Path | None = None) -> list[Finding]:
     findings = [
         Finding('python', Severity.OK, f'{platform.python_version()} on {platform.platform()}')
     ]
-    unmet = ', '.join(unmet_requirements())
-    files = {'pip': _make_pip_remedy(), 'file': requirements_file()}
+    unmet = ', '.join(configuration.unmet_requirements())
+    files = {'pip': _make_pip_remedy(), 'file': configuration.requirements_file()}
     findings += CHECKS.find_all('packages', 'python packages', unmet=unmet, **files)
     findings += [_check_module(module) for module in MODULES]
     findings += [renderer(), _check_habitat(), _check_gpu()]
@@ -181,7 +173,7 @@ def examine(out: Path | None = None) -> list[Finding]:
 
 
 def _make_pip_remedy() -> str:
-    return f'pip install -r {requirements_file()} in a virtual environment'
+    return f'pip install -r {configuration.requirements_file()} in a virtual environment'
 
 
 def _make_ros_remedy(package: str) -> str:
@@ -197,7 +189,8 @@ def _make_ros_remedy(package: str) -> str:
 
 def _check_module(module: _Module) -> Finding:
     found, error = attempt(lambda: importlib.import_module(module.name))
-    version = installed(module.name.split('.')[0]) or getattr(found, '__version__', '')
+    version = configuration.installed(module.name.split('.')[0])
+    version = version or getattr(found, '__version__', '')
     return CHECKS.find_one(
         'module', module.name, module=module, error=error, version=f'{version} ' if version else ''
     )

@@ -21,12 +21,7 @@ from osmabench_ros.base.progress import noticed
 from osmabench_ros.cli import bag, conditions, doctor, report, run, scene, score, vqa
 from osmabench_ros.cli import map as semantic_map
 from osmabench_ros.cli.options import with_verbosity
-from osmabench_ros.errors import (
-    OsmabenchError,
-    OsmabenchWarning,
-    describe_error,
-    make_printable,
-)
+from osmabench_ros.errors import OsmabenchError, OsmabenchWarning, describe_error, make_printable
 
 app = typer.Typer(
     no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode='markdown'

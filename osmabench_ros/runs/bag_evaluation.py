@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -46,7 +45,7 @@ from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.run_manifest import SHARED_FOLDER, read_manifest
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.semantics.cloud import LabelledCloud
+from osmabench_ros.semantics.cloud import LabelledCloud, joined
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.sequences import ground_truth
@@ -176,26 +175,23 @@ def cloud_reference(file: Path, label_set: LabelSet | None, directory: Path) -> 
     """Make ground truth of a user's PLY or PCD, z up, metres, with labels of `label_set`."""
     class_file = None if label_set is not None else pointcloud.find_class_file(file)
     known = label_set if class_file is None else pointcloud.read_label_set(class_file)
+    graph = SceneGraph()
     # The geometry can be compared without the meaning of the labels.
     if known is None:
         points, _ = get_points_and_colors(pointcloud.read_columns(file), file)
-        finite = np.isfinite(points).all(axis=1)
-        dense = DenseMap(np.asarray(points[finite], np.float32))
-        graph = SceneGraph()
+        dense = DenseMap(np.asarray(points[np.isfinite(points).all(axis=1)], np.float32))
     else:
         made = pointcloud.import_map(file, ImportOptions(label_set=known))
         assert made.dense is not None
         dense, graph = made.dense, made.graph
     count = len(dense.points)
-    labels = dense.labels
-    instances = dense.instances
     if not count:
         raise ConfigError(f'reference {file} has no points')
-    surface = LabelledCloud(
-        dense.points,
-        np.full(count, UNLABELLED, np.int32) if labels is None else labels,
-        np.full(count, NO_INSTANCE, np.int32) if instances is None else instances,
+    labels, instances = (
+        np.full(count, absent, np.int32) if values is None else values
+        for values, absent in ((dense.labels, UNLABELLED), (dense.instances, NO_INSTANCE))
     )
+    surface = LabelledCloud(dense.points, labels, instances)
     labelled = bool((surface.labels != UNLABELLED).any())
     # Each occupied cell counts as one face of a cell.
     area_m2 = len(find_occupied_voxels(surface.points, _CELL_M)) * _CELL_M**2
@@ -343,8 +339,7 @@ class _Evaluation:
         if self.bag.cut_off:
             remarks.append(f'the bag is not complete: {self.bag.cut_off}')
         problem = f'{self.bag.path} is cut off ({self.bag.cut_off}) and holds no map to choose'
-        cut_off = errors_as(SequenceError, problem, ConfigError)
-        with cut_off if self.bag.cut_off else nullcontext():
+        with errors_as(SequenceError, problem, *([ConfigError] if self.bag.cut_off else [])):
             topic = choose_map_topic(self.content.types, source.map_topic)
         trajectory = self._score_poses()
         reference = reference_of(source, self.bag, self.content, self.folder, self.progress)
@@ -353,16 +348,13 @@ class _Evaluation:
         recorded = self._read_map(topic, truth)
         made = recorded.semantic_map
         identity = self._identity(made, truth)
+        complete: Any = {'run_id': identity.run_id, 'status': report_model.Status.COMPLETE}
         alignment = None
         if reference is None or truth is None:
             write_map(made, self.folder / MAP_FOLDER)
             remarks.append(report_model.REFERENCE_FREE)
             hashes = {'map': files.sha256_of(self.folder / MAP_FOLDER)}
-            reports = [
-                report_model.RunReport(
-                    run_id=identity.run_id, status=report_model.Status.COMPLETE, hashes=hashes
-                )
-            ]
+            reports = [report_model.RunReport(**complete, hashes=hashes)]
             metrics = [MetricRecord.not_applicable('exact_questions', '', 'accuracy')]
         else:
             frame_id = reference.frame_id or made.header.frame_id
@@ -393,8 +385,7 @@ class _Evaluation:
             numbers = (*pose.translation.tolist(), *pose.quaternion.tolist(), scale)
         of_bags = report_model.for_run(requirements, identity, Source.MAP, Source.BAG)
         report = report_model.BagReport(
-            run_id=identity.run_id,
-            status=report_model.Status.COMPLETE,
+            **complete,
             metrics=records,
             failed_requirements=report_model.unmet(of_bags, records),
             versions=evaluation.versions(),
@@ -630,8 +621,6 @@ def _register(
         problem = 'the map has no points for --align icp'
         raise ConfigError(f'{problem}; take --align known or trajectory')
     # A map may hold surfaces that the trajectory did not see.
-    clouds = (truth.surface, truth.unseen)
-    points = np.concatenate([cloud.points for cloud in clouds])
-    known = [cloud.normals for cloud in clouds if cloud.normals is not None]
-    normals = np.concatenate(known) if sum(map(len, known)) == len(points) else None
-    return registered(made.dense.points, points, normals, initial)
+    clouds = [cloud for cloud in (truth.surface, truth.unseen) if len(cloud)]
+    whole = joined(clouds or [truth.surface])
+    return registered(made.dense.points, whole.points, whole.normals, initial)

@@ -38,7 +38,6 @@ def record(
 ) -> RecordingReport:
     """Record until Ctrl-C or for `duration_s`; an error leaves the messages written before."""
     check_folder(directory)
-    errors: list[Exception] = []
 
     class Recorder(BagRecorderNode):
         def activate(self) -> None:
@@ -47,17 +46,12 @@ def record(
             if duration_s:
                 self.create_timer(duration_s, self.finish)
 
-        def fail(self, error: Exception) -> None:
-            errors.append(error)
-            self.finish(1)
-
-    _run(Recorder, recorder_node(directory, settings), errors)
+    _run(Recorder, recorder_node(directory, settings))
     return read_report(directory)
 
 
 def replay(settings: PlaybackSettings, *, remap: Sequence[str] = (), progress: Progress) -> int:
     """Play a bag to its end; return how many messages were played. Ctrl-C is a SystemExit."""
-    errors: list[Exception] = []
     states: list[RunState] = []
 
     class Player(BagPlayerNode):
@@ -77,13 +71,9 @@ def replay(settings: PlaybackSettings, *, remap: Sequence[str] = (), progress: P
             _show(states[0], progress)
             return states[0]
 
-        def fail(self, error: Exception) -> None:
-            errors.append(error)
-            self.finish(1)
-
     rules = [item for rule in remap for item in ('-r', rule)]
     node = NodeSpec(BAG_PLAYER, 'bag_player_node', settings)
-    _run(Player, node, errors, rules)
+    _run(Player, node, rules)
     if states[0].state != RunState.STATE_FINISHED:
         raise SystemExit(INTERRUPTED)
     return int(states[0].frames_published)
@@ -96,16 +86,18 @@ def _show(state: RunState, progress: Progress) -> None:
     progress(text, state.frames_published / max(state.frames_total, 1))
 
 
-def _run(
-    node: Callable[[], BenchmarkNode[Any]],
-    spec: NodeSpec,
-    errors: Sequence[Exception],
-    rules: Sequence[str] = (),
-) -> None:
-    """Run a node that puts the error that it ends with into a list, and raise that error."""
+def _run(kind: type[BenchmarkNode[Any]], spec: NodeSpec, rules: Sequence[str] = ()) -> None:
+    """Run a node, and raise the error that it ends with."""
+    errors: list[Exception] = []
+
+    def fail(node: BenchmarkNode[Any], error: Exception) -> None:
+        errors.append(error)
+        node.finish(1)
+
     os.environ.update(transport_environment())
     with tempfile.TemporaryDirectory(prefix='osmabench_node_') as folder:
         given = ['-p', f'{AUTOSTART.name}:=true', '--log-level', 'warn', *rules]
+        node = type(kind.__name__, (kind,), {'fail': fail})
         code = run_node(node, [*spec.arguments(Path(folder)), *given])
     if errors:
         raise errors[0]

@@ -92,14 +92,12 @@ class ManagedProcess(SupervisedProcess):
         command: Sequence[str],
         log_file: Path,
         environment: Mapping[str, str],
-        *,
-        pass_fds: Sequence[int] = (),
     ) -> None:
         self.peak_gpu_memory_bytes: int | None = None
         self._segment_locks: set[Path] = set()
         self._segments_noted_s = 0.0
         write_text(log_file, '')
-        super().__init__(name, command, log_file, environment, pass_fds=pass_fds)
+        super().__init__(name, command, log_file, environment)
         command_line = shlex.join(command)
         LOG.debug('started %s: process %d, log %s: %s', name, self.pid, log_file, command_line)
 

@@ -14,16 +14,11 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import EVALUATOR
 from osmabench_ros.metrics.message_timing import StalenessMeter
 from osmabench_ros.msg import RunState, SemanticMap
+from osmabench_ros.ros import qos
 from osmabench_ros.ros.matched_client import LifecycleClient, command_node
 from osmabench_ros.ros.messages.poses import stamp_from_message
 from osmabench_ros.ros.node.diagnostics import complaints_of, values_of
 from osmabench_ros.ros.node.participants import UNKNOWN_NODE
-from osmabench_ros.ros.qos import (
-    create_checked_subscription,
-    diagnostics_profile,
-    latched_profile,
-    topic_graph,
-)
 from osmabench_ros.runs.timings import Participation
 
 MAX_MAP_BYTES = 512 * 2**20
@@ -63,9 +58,9 @@ class RunObserver:
         self.complaints: dict[str, str] = {}
         self._ended_s: float | None = None
         self._map_s: float | None = None
-        subscribe = partial(create_checked_subscription, self._node)
-        latched = latched_profile()
-        subscribe(DiagnosticArray, topics.DIAGNOSTICS, self.on_diagnostics, diagnostics_profile())
+        subscribe = partial(qos.create_checked_subscription, self._node)
+        latched, volatile = qos.latched_profile(), qos.diagnostics_profile()
+        subscribe(DiagnosticArray, topics.DIAGNOSTICS, self.on_diagnostics, volatile)
         subscribe(RunState, topics.RUN_STATE, self.on_state, latched)
         subscribe(SemanticMap, topics.SEMANTIC_MAP, self.on_map, latched, max_bytes=MAX_MAP_BYTES)
 
@@ -83,7 +78,7 @@ class RunObserver:
     def look_for_readers(self) -> None:
         """Note the nodes that subscribe to images of the ground truth."""
         for topic in topics.GROUND_TRUTH_IMAGES:
-            for item in topic_graph(self._node, topic).subscribers:
+            for item in qos.topic_graph(self._node, topic).subscribers:
                 name = item.node.rpartition('/')[2]
                 if name == UNKNOWN_NODE:  # Its name comes a moment later.
                     continue

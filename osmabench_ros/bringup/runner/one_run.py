@@ -17,18 +17,13 @@ from osmabench_ros.bringup.spec.definition import check_bag, make_room_for_bag, 
 from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, stack_folder
 from osmabench_ros.bringup.spec.node_spec import METHOD, NodeSpec
 from osmabench_ros.errors import IncompleteError, OsmabenchError, ParticipantError, RunError
+from osmabench_ros.runs import run_manifest
 from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, score_over_time
 from osmabench_ros.runs.matrix_on_disk import FAILURE, Stage
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation, run_warnings
 from osmabench_ros.runs.report_model import RunReport, Status
-from osmabench_ros.runs.run_manifest import (
-    add_warning,
-    finish_run,
-    read_finished,
-    write_run_manifest,
-)
 from osmabench_ros.runs.timings import TIMINGS, Measurements, Participation, timings_of
 
 START_TIMEOUT_S = 120.0
@@ -119,7 +114,7 @@ class _LiveRun:
         ours = {spec.name for spec in self.specs if spec.managed}
         for name, read in sorted(self.observer.readers.items()):
             if name not in ours:
-                add_warning(
+                run_manifest.add_warning(
                     self.plan,
                     f'mapper "{self.plan.mapper.name}": node "{name}" reads '
                     f'{", ".join(sorted(read))}, which no camera gives; do not compare it with '
@@ -210,7 +205,8 @@ class _LiveRun:
 def prepare_run(plan: RunPlan, preparation: Preparation, progress: Progress) -> None:
     """Make the shared data of a scene, and write the manifest of the run."""
     preparation.prepare(plan, progress)
-    write_run_manifest(plan, preparation.digest_of(plan), run_warnings(plan, preparation))
+    found = run_warnings(plan, preparation)
+    run_manifest.write_run_manifest(plan, preparation.digest_of(plan), found)
     preparation.write_true_trajectory(plan)
 
 
@@ -267,14 +263,15 @@ class _Run:
     def finish(self) -> None:
         """Read the report, score the maps on the way, and write the digests of all results."""
         plan = self.plan
-        self.report = evaluation.incomplete_report(plan.directory) or read_finished(plan)
+        incomplete = evaluation.incomplete_report(plan.directory)
+        self.report = incomplete or run_manifest.read_finished(plan)
         check_bag(plan)
         if self.report.status is not Status.COMPLETE:
             return
         if plan.config.evaluation.map_every_frames:
             inputs, progress = EvaluationInputs.of_plan(plan), self.progress_in(Stage.FINISH)
             score_over_time(inputs, plan.config.suites, plan.snapshots_directory, progress)
-        finish_run(plan)
+        run_manifest.finish_run(plan)
 
 
 def run_one(

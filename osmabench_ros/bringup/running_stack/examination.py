@@ -16,13 +16,9 @@ from osmabench_ros.base.contract import CONTRACT, TF, TF_STATIC, ContractTopic, 
 from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.bringup.finding import Finding, Severity, attempt
-from osmabench_ros.bringup.running_stack import checks
+from osmabench_ros.bringup.running_stack import checks, stack_observation
 from osmabench_ros.bringup.running_stack.checks import CHECKS
-from osmabench_ros.bringup.running_stack.stack_observation import (
-    StackNames,
-    StackObservation,
-    observe,
-)
+from osmabench_ros.bringup.running_stack.stack_observation import StackNames, StackObservation
 from osmabench_ros.errors import ConfigError, choose
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMap
 from osmabench_ros.ros.messages.images import label_set_from_message
@@ -190,7 +186,7 @@ def examine_stack(
     domain: int | None = None,
 ) -> list[Finding]:
     """Listen to a running stack for some seconds and compare it with the topic contract."""
-    seen = observe(names, seconds, progress, domain)
+    seen = stack_observation.observe(names, seconds, progress, domain)
     return judge(seen, names.extra_topics, config)
 
 

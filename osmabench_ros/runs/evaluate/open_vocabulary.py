@@ -11,11 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import ConfigError, MapError, errors_as
-from osmabench_ros.language.embedding import (
-    PrecomputedEmbedder,
-    SentenceEmbedder,
-    TextEmbedder,
-)
+from osmabench_ros.language.embedding import PrecomputedEmbedder, SentenceEmbedder, TextEmbedder
 from osmabench_ros.mappers.open_vocabulary.features import (
     OPEN_CLIP,
     DeviceOptions,
