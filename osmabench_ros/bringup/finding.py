@@ -1,11 +1,12 @@
 """Findings of the doctor, and the tables of checks that lead to them."""
 
+import string
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from jinja2 import Environment, StrictUndefined
 from jinja2.environment import TemplateExpression
@@ -16,7 +17,7 @@ from osmabench_ros.errors import ConfigError, OsmabenchError
 _Value = TypeVar('_Value')
 
 CONDITION = 'when'
-"""Key of a row with an expression of Jinja over the values of a check."""
+"""Key of a row with an expression of Jinja over the values of a check; texts have more of them."""
 
 
 class Severity(str, Enum):
@@ -75,16 +76,23 @@ class CheckTables:
         return self.find_first(table, part, **values)[0]
 
 
-@lru_cache(maxsize=256)
+@cache
 def _compile(condition: str) -> TemplateExpression:
     environment = Environment(undefined=StrictUndefined, autoescape=True)
     return environment.compile_expression(condition, undefined_to_none=False)
 
 
+class _Filler(string.Formatter):
+    """Fills the fields of a text, which are expressions of Jinja."""
+
+    def get_field(self, field_name: str, _args: Any, kwargs: Any) -> tuple[Any, str]:
+        return _compile(field_name)(**kwargs), field_name
+
+
 def _make_finding(row: dict[str, str], part: str, values: dict[str, object]) -> Finding:
     [level] = row.keys() - {CONDITION, 'remedy'}
-    remedy = row.get('remedy', '').format(**values)
-    return Finding(part, Severity(level), row[level].format(**values), remedy)
+    detail, remedy = (_Filler().format(row.get(key, ''), **values) for key in (level, 'remedy'))
+    return Finding(part, Severity(level), detail, remedy)
 
 
 def attempt(read: Callable[[], _Value]) -> tuple[_Value | None, Exception | None]:

@@ -108,7 +108,6 @@ def examine_scene_files(reference: Path) -> Finding:
         specified=specified,
         error=error,
         faults=faults,
-        more=f' and {len(faults) - 1} more' if len(faults) > 1 else '',
         reference=reference,
     )
 
@@ -219,10 +218,7 @@ def _check_habitat() -> Finding:
 
 def _check_gpu() -> Finding:
     torch, _ = attempt(lambda: importlib.import_module('torch'))
-    has_gpu = torch is not None and torch.cuda.is_available()
-    threads = f'{torch.get_num_threads()} CPU threads' if torch is not None else ''
-    device = torch.cuda.get_device_name() if torch is not None and has_gpu else threads
-    return CHECKS.find_one('gpu', 'GPU', torch=torch, has_gpu=has_gpu, device=device)
+    return CHECKS.find_one('gpu', 'GPU', torch=torch)
 
 
 def _check_space(table: str, path: Path, **values: int) -> Finding:
@@ -344,11 +340,10 @@ def _check_command(part: str, mapper: MapperConfig) -> list[Finding]:
     return CHECKS.find_first(
         'command',
         part,
-        program=program,
+        mapper=mapper,
         found=shutil.which(program, path=isolation.make_isolated_environment(0)['PATH']),
         script=script,
         missing_script=script and not Path(script).is_file(),
-        command=' '.join(mapper.command),
         here=Path.cwd(),
     )
 
@@ -362,8 +357,6 @@ def _check_stack(part: str, method: LiveMethod) -> list[Finding]:
         no_ros2=shutil.which('ros2', path=isolation.make_isolated_environment(0)['PATH']) is None,
         no_package=package and not _has_package(package),
         method=method,
-        package=package,
-        install='; '.join(method.install),
     )
 
 
@@ -394,8 +387,7 @@ def _check_model_keys(config: MatrixConfig) -> list[Finding]:
     found: list[Finding] = []
     for kind in sorted(kinds & MODEL_KEYS.keys()):
         names = MODEL_KEYS[kind]
-        not_set = not any(map(os.environ.get, names))
-        values = {'not_set': not_set, 'kind': kind, 'variables': ' or '.join(names)}
+        values = {'not_set': not any(map(os.environ.get, names)), 'kind': kind, 'variables': names}
         found += CHECKS.find_all('model_key', 'language model', **values)
     return found
 
@@ -425,5 +417,4 @@ def _check_shared_memory(config: MatrixConfig) -> list[Finding]:
 
 def _check_open_files() -> Finding:
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = 'unlimited' if soft == resource.RLIM_INFINITY else f'{soft} per process'
-    return CHECKS.find_one('open_files', 'open files', soft=soft, limit=limit)
+    return CHECKS.find_one('open_files', 'open files', soft=soft)

@@ -43,18 +43,13 @@ ENCODINGS = {
 
 def check_encoding(topic: str, image: Image) -> list[Finding]:
     """Check the encoding and the layout of an image."""
-    encodings = ENCODINGS[topic]
     return CHECKS.find_first(
         'image',
         topic,
         topic=topic,
         image=image,
-        is_depth=topic == topics.DEPTH,
-        colors=(*COLOR_ENCODINGS, '8UC1'),
-        encodings=encodings,
-        encoding=image.encoding or 'empty',
-        allowed=' or '.join(encodings),
-        wanted=encodings[0],
+        colors=(*COLOR_ENCODINGS, '8UC1') if topic == topics.DEPTH else (),
+        encodings=ENCODINGS[topic],
         error=attempt(lambda: images.image_from_message(image, topic))[1],
     )
 
@@ -96,13 +91,9 @@ def check_intrinsics(topic: str, info: CameraInfo) -> list[Finding]:
     k = np.array(info.k, float).reshape(3, 3)
     r = np.array(info.r, float).reshape(3, 3)
     p = np.array(info.p, float).reshape(3, 4)
-    fx = k[0, 0]
-    fy = k[1, 1]
-    cx = k[0, 2]
-    cy = k[1, 2]
-    has_focal = bool(np.isfinite(k).all()) and min(fx, fy) > 0
+    has_focal = bool(np.isfinite(k).all()) and min(k[0, 0], k[1, 1]) > 0
     complete = has_focal and info.width and info.height
-    centered = 0 < cx < info.width and 0 < cy < info.height
+    centered = 0 < k[0, 2] < info.width and 0 < k[1, 2] < info.height
     agrees = np.allclose(p[:, :3], k, rtol=1e-3, atol=1e-3)
     distortion = [round(v, 4) for v in info.d] if any(info.d) else []
     # The other rows say more than the error of the reader.
@@ -111,11 +102,6 @@ def check_intrinsics(topic: str, info: CameraInfo) -> list[Finding]:
         'intrinsics',
         topic,
         info=info,
-        fx=fx,
-        fy=fy,
-        cx=cx,
-        cy=cy,
-        projected_fx=p[0, 0],
         has_focal=has_focal,
         complete=complete,
         centered=centered,
@@ -175,8 +161,7 @@ def _check_edges(child: str, samples: Sequence[StampedTransform]) -> list[Findin
         kinds=len({item.is_static for item in samples}),
         steps_back=sum(late < early for times in moving for early, late in pairwise(times)),
         child=child,
-        count=len(parents),
-        names=', '.join(parents),
+        parents=parents,
     )
 
 
@@ -226,10 +211,8 @@ def check_run_info(
         topics.RUN_INFO,
         info=info,
         frame=camera_frame,
-        missing=', '.join(sorted(expected - running)),
+        missing=sorted(expected - running),
         same_camera=same_camera,
-        run_id=info.run_id or 'unnamed',
-        pacing='lockstep' if info.pacing == RunInfo.PACING_LOCKSTEP else 'realtime',
     )
 
 
@@ -251,17 +234,13 @@ def declared_rate_hz(info: RunInfo | None) -> float | None:
 
 def check_map(message: SemanticMap) -> list[Finding]:
     """Check an announced map: its frame and its scene graph."""
-    chunks, nodes = message.chunk_count, len(message.graph.objects)
+    chunks = message.chunk_count
     return CHECKS.find_first(
         'map',
         topics.SEMANTIC_MAP,
+        message=message,
         error=attempt(lambda: convert_graph(message.graph, topics.SEMANTIC_MAP))[1],
-        chunks=chunks,
-        frame=message.header.frame_id,
-        nodes=nodes,
-        edges=len(message.graph.relations),
         points=f'{message.payload_size} bytes in {chunks} chunks' if chunks else 'no points',
-        final='final' if message.is_final else 'not final',
     )
 
 
@@ -279,8 +258,8 @@ def check_cloud(topic: str, message: PointCloud2) -> list[Finding]:
         topic,
         error=error,
         has_points=has_points,
-        names=', '.join(names),
-        frame=message.header.frame_id,
+        names=names,
+        message=message,
         count=len(points),
         invalid=invalid,
     )
@@ -299,12 +278,11 @@ def examine_map(name: str, type_name: str, seen: StackObservation) -> list[Findi
         'robot_map',
         name,
         publishers=publishers,
-        wrong=''.join(wrong[:1]),
+        wrong=wrong,
         record=record,
-        error=''.join(errors[:1]),
+        errors=errors,
         message=message,
         type_name=type_name,
-        count=len(record.received_ns) if record else 0,
     )
 
 
@@ -318,16 +296,12 @@ def check_rate(record: TopicRecord, declared_hz: float | None) -> list[Finding]:
     if not count:
         return []
     jitter_ms = float(np.std(np.diff(record.received_ns))) / 1e6 if count > 1 else 0.0
-    measured = f'{record.rate_hz:.1f} Hz, jitter {jitter_ms:.0f} ms, {count} messages'
-    if declared_hz:
-        measured += f', declared {declared_hz:g} Hz'
     return CHECKS.find_first(
         'rate',
         record.name,
         record=record,
         declared_hz=declared_hz,
-        count=count,
-        measured=measured,
+        jitter_ms=jitter_ms,
     )
 
 

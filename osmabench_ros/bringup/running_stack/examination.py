@@ -110,9 +110,8 @@ def _label_set(seen: StackObservation) -> tuple[list[Finding], LabelSet | None]:
     if message is None:
         return [], None
     label_set, error = attempt(lambda: label_set_from_message(message, topics.LABEL_INFO))
-    count, name = (len(label_set.classes), label_set.name) if label_set else (0, '')
-    values = {'error': error, 'count': count, 'name': name}
-    return CHECKS.find_all('labels', topics.LABEL_INFO, **values), label_set
+    found = CHECKS.find_all('labels', topics.LABEL_INFO, error=error, label_set=label_set)
+    return found, label_set
 
 
 def check_endpoints(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
@@ -136,10 +135,7 @@ def check_endpoints(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
         faults += _conflict(topic, publisher, subscriber)
     if faults:
         return faults
-    names = ', '.join(item.node for item in graph.publishers)
-    subscribers = ', '.join(item.node for item in graph.subscribers) or 'no node yet'
-    detail = f'from {names}; received by {subscribers}'
-    return [Finding(topic.name, Severity.OK, detail), *_find_hints(topic, graph)]
+    return [CHECKS.find_one('ends', topic.name, **vars(graph)), *_find_hints(topic, graph)]
 
 
 def _conflict(topic: ContractTopic, publisher: Endpoint, subscriber: Endpoint) -> list[Finding]:
@@ -155,8 +151,8 @@ def _conflict(topic: ContractTopic, publisher: Endpoint, subscriber: Endpoint) -
         'pair',
         topic.name,
         conflict=qos_conflict(publisher, subscriber),
-        wanted='reliable, transient local' if latched else 'reliable, volatile',
-        wrong=' and '.join(wrong) or 'the time limits',
+        latched=latched,
+        wrong=wrong,
     )
 
 
@@ -170,10 +166,9 @@ def _find_hints(topic: ContractTopic, graph: TopicGraph) -> list[Finding]:
     return CHECKS.find_all(
         'publishers',
         topic.name,
-        volatile=' and '.join(volatile) if topic.delivery is Delivery.LATCHED else '',
+        volatile=volatile if topic.delivery is Delivery.LATCHED else [],
         single=topic.name != topics.FRAME_ACK,
-        count=len(names),
-        names=' and '.join(names),
+        names=names,
     )
 
 
@@ -220,13 +215,11 @@ def _silence(topic: ContractTopic, seen: StackObservation) -> list[Finding]:
     return CHECKS.find_first(
         'silence',
         topic.name,
-        error=''.join(record.errors[:1]),
-        silent=not record.received_ns,
-        idle=state is not None and state.state != RunState.STATE_RUNNING,
+        record=record,
+        publishers=publishers,
         on_request=topic.delivery in (Delivery.LATCHED, Delivery.LOSSLESS),
         optional=topic.name in (topics.SEMANTIC, topics.INSTANCE),
-        node=publishers[0].node if publishers else '',
-        state=state.message or 'not running' if state else '',
+        state=state,
     )
 
 
