@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from functools import lru_cache, partial
@@ -16,7 +16,6 @@ from osmabench_ros.base.extensions import SIMULATORS, load_extension
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.errors import ConfigError, check_all, warn
 from osmabench_ros.geometry.frame import Frame
-from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, format_tum
 from osmabench_ros.language.embedding import PrecomputedEmbedder
 from osmabench_ros.mappers.live_method import load_live_method
@@ -201,10 +200,11 @@ class Preparation:
     ) -> None:
         ground_truth.write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
         self._write_questions(plan, directory, directory, progress)
-        files.write_json(
-            directory / run_manifest.MANIFEST,
-            run_manifest.describe_shared(plan, self.digest_of(plan)),
-        )
+        self._write_manifest(plan, directory)
+
+    def _write_manifest(self, plan: RunPlan, directory: Path) -> None:
+        manifest = run_manifest.describe_shared(plan, self.digest_of(plan))
+        files.write_json(directory / run_manifest.MANIFEST, manifest)
 
     def prepare_extra_work(self, extra: run_manifest.ExtraWork, progress: Progress) -> None:
         """Add the questions of more suites to prepared scenes, and have maps scored again."""
@@ -214,10 +214,7 @@ class Preparation:
             with files.atomic_directory(directory, files.Existing.MERGE) as temporary:
                 self._write_questions(plan, directory, temporary, progress)
             # Last, so that an interrupted addition is made again.
-            files.write_json(
-                directory / run_manifest.MANIFEST,
-                run_manifest.describe_shared(plan, self.digest_of(plan)),
-            )
+            self._write_manifest(plan, directory)
         for plan, reasons in extra.runs:
             why = '; '.join(map(str, reasons))
             progress(f'{plan.identity.run_id}: the map is kept and scored again: {why}', 0.0)
@@ -247,13 +244,16 @@ class Preparation:
 
         A sequence that was recorded with the poses that a robot believes in has no true ones.
         """
-        if plan.scene.sequence is not None:
-            if not plan.condition.changes_poses:
-                recorded = self._sequence(plan.scene)
-                _write_poses(plan, zip(recorded.stamps_ns, recorded.poses, strict=True))
+        if plan.scene.sequence is None:
+            frames = shared_path.driven_trajectory(plan).frames
+            poses = [(make_stamp(frame.time_s), frame.camera_pose) for frame in frames]
+        elif plan.condition.changes_poses:
             return
-        frames = shared_path.driven_trajectory(plan).frames
-        _write_poses(plan, ((make_stamp(frame.time_s), frame.camera_pose) for frame in frames))
+        else:
+            recorded = self._sequence(plan.scene)
+            poses = list(zip(recorded.stamps_ns, recorded.poses, strict=True))
+        text = format_tum(StampedTrajectory.from_poses(poses))
+        files.write_text(plan.directory / TRUE_TRAJECTORY, text)
 
     def prepare_all(
         self, config: MatrixConfig, root: Path, progress: Progress
@@ -279,11 +279,6 @@ def _check_mapper(mapper: MapperConfig) -> None:
         mapper_class(mapper.bundled)
     if mapper.stack:
         load_live_method(mapper.stack).check_variables(mapper.variables)
-
-
-def _write_poses(plan: RunPlan, poses: Iterable[tuple[int, Pose]]) -> None:
-    text = format_tum(StampedTrajectory.from_poses(poses))
-    files.write_text(plan.directory / TRUE_TRAJECTORY, text)
 
 
 def _refuse_equal_scenes(config: MatrixConfig, keys: Mapping[SceneConfig, SceneKey]) -> None:

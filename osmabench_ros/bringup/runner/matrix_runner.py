@@ -19,7 +19,7 @@ from osmabench_ros.reports.sweep import write_sweep_report
 from osmabench_ros.runs import matrix_on_disk
 from osmabench_ros.runs.config import MatrixConfig, PacingMode, SweepConfig
 from osmabench_ros.runs.evaluate.evaluation import versions
-from osmabench_ros.runs.matrix_on_disk import RunState, matrices_beside
+from osmabench_ros.runs.matrix_on_disk import matrices_beside
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
@@ -137,15 +137,8 @@ def _with_figures(
     results = matrix_on_disk.MatrixOnDisk(plans[0].root)
     many = len(plans) > matrix.MOST_ON_ONE_PAGE
     classes = matrix.list_required_metrics(config) if many else None
-    for report in ended:
-        state = STATES.get(report.status)
-        if state is not None:
-            run = matrix_on_disk.RunOnDisk(report.run_id, state, has_report=True)
-            report = results.report(run, classes) or report
-        yield report
-
-
-STATES = {Status.COMPLETE: RunState.DONE, Status.INCOMPLETE: RunState.INCOMPLETE}
+    for run, report in zip(results.runs(), ended, strict=True):
+        yield results.report(run, classes) or report  # a full disk may lack that of a failure
 
 
 def _run_one_by_one(

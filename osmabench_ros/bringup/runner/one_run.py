@@ -34,44 +34,6 @@ LAST_WORDS_S = 2.0
 """How long /diagnostics may be on the way from a node that has ended."""
 
 
-def _run_live(
-    plan: RunPlan,
-    specs: list[NodeSpec],
-    nodes: node_processes.NodeProcesses,
-    runs_at_once: int,
-    progress: Progress,
-) -> tuple[Measurements, str]:
-    """Run nodes until the one that ends the run exits; return also why, if it failed.
-
-    Raises ParticipantError if one dies or hangs.
-    """
-    logs = plan.directory / 'logs'
-    with ExitStack() as stack:
-        domain = stack.enter_context(isolation.private_domain())
-        isolated = isolation.make_isolated_environment(domain, runs_at_once)
-        processes: dict[str, node_processes.ManagedProcess] = {}
-        stack.callback(_stop_all, processes)
-        progress(f'{Stage.MAP.value}: starting nodes in ROS domain {domain}', 0.0)
-        for spec in specs:
-            processes[spec.name] = nodes.start(spec, logs, isolated)
-        # DDS reads its settings when a participant is made, from the environment of this process.
-        with isolation.environment(isolated):
-            # While nodes start: their first messages are latched.
-            observer = RunObserver(domain, START_TIMEOUT_S)
-        stack.callback(observer.close)
-        run = _LiveRun(plan, specs, processes, observer, progress)
-        try:
-            return run.supervise(runs_at_once)
-        except ParticipantError as error:
-            # To be looked at before they are ended.
-            stopped = [item for item in processes.values() if item.stopped]
-            if not stopped:
-                raise
-            names = ', '.join(f'{item.name} (process {item.pid})' for item in stopped)
-            text = f'Stopped by a signal: {names}; kill -CONT lets a process go on'
-            raise ParticipantError(f'{error}. {text}') from error
-
-
 def _stop_all(processes: dict[str, node_processes.ManagedProcess]) -> None:
     for process in processes.values():
         if isinstance(process, node_processes.HostedProcess):
@@ -241,9 +203,39 @@ class _Run:
             work = None
             if plan.mapper.stack:
                 work = resources.enter_context(stack_folder(plan.directory / STACK_FOLDER))
-            specs, at_once = nodes_of_run(plan, work), self.runs_at_once
-            measured, self.ended_by = _run_live(plan, specs, self.nodes, at_once, self.progress)
+            measured, self.ended_by = self._run_nodes(nodes_of_run(plan, work))
         write_json(plan.directory / TIMINGS, timings_of(plan.identity, measured))
+
+    def _run_nodes(self, specs: list[NodeSpec]) -> tuple[Measurements, str]:
+        """Run nodes until the one that ends the run exits; return also why, if it failed.
+
+        Raises ParticipantError if one dies or hangs.
+        """
+        with ExitStack() as stack:
+            domain = stack.enter_context(isolation.private_domain())
+            isolated = isolation.make_isolated_environment(domain, self.runs_at_once)
+            processes: dict[str, node_processes.ManagedProcess] = {}
+            stack.callback(_stop_all, processes)
+            self.progress(f'{Stage.MAP.value}: starting nodes in ROS domain {domain}', 0.0)
+            logs = self.plan.directory / 'logs'
+            for spec in specs:
+                processes[spec.name] = self.nodes.start(spec, logs, isolated)
+            # DDS reads its settings from the environment of this process, with each participant.
+            with isolation.environment(isolated):
+                # While nodes start: their first messages are latched.
+                observer = RunObserver(domain, START_TIMEOUT_S)
+            stack.callback(observer.close)
+            run = _LiveRun(self.plan, specs, processes, observer, self.progress)
+            try:
+                return run.supervise(self.runs_at_once)
+            except ParticipantError as error:
+                # To be looked at before they are ended.
+                stopped = [item for item in processes.values() if item.stopped]
+                if not stopped:
+                    raise
+                names = ', '.join(f'{item.name} (process {item.pid})' for item in stopped)
+                text = f'Stopped by a signal: {names}; kill -CONT lets a process go on'
+                raise ParticipantError(f'{error}. {text}') from error
 
     def evaluate(self) -> None:
         """Score a map that was kept, unless the evaluator of this run has done so."""

@@ -16,7 +16,6 @@ from osmabench_ros.ros import qos
 from osmabench_ros.ros.matched_client import command_node
 from osmabench_ros.ros.messages.message_definitions import interface_class, is_interface_name
 from osmabench_ros.ros.messages.poses import SECOND_NS
-from osmabench_ros.ros.qos import deserialize_checked
 from osmabench_ros.sequences.bags.bag_types import stamp_at
 
 KEPT_BYTES = 64 * 2**20
@@ -50,12 +49,12 @@ class TopicRecord:
         return (len(self.received_ns) - 1) * SECOND_NS / span_ns if span_ns else 0.0
 
 
-class TopicListener:
-    """Fills a record from a raw subscription; nothing is deserialised before `finish`."""
+class TopicListener(TopicRecord):
+    """Fills itself from a raw subscription; nothing is deserialised before `finish`."""
 
     def __init__(self, node: Node, topic: str, message_type: type[Any], kept: int) -> None:
         fields = list(message_type.get_fields_and_field_types().values())
-        self.record = TopicRecord(topic, message_type, fields[:1] == ['std_msgs/Header'])
+        super().__init__(topic, message_type, fields[:1] == ['std_msgs/Header'])
         self._newest: deque[bytes] = deque(maxlen=kept)
         self._last_number: int | None = None
         self._node = node
@@ -75,26 +74,25 @@ class TopicListener:
                 return True
             self._node.destroy_subscription(self._subscription)
         self._subscription = self._node.create_subscription(
-            self.record.message_type, self.record.name, self._take, profile, raw=True
+            self.message_type, self.name, self._take, profile, raw=True
         )
         return True
 
     def _take(self, data: bytes, info: dict[str, Any]) -> None:
-        record = self.record
-        record.received_ns.append(time.monotonic_ns())
-        record.wall_ns.append(time.time_ns())
+        self.received_ns.append(time.monotonic_ns())
+        self.wall_ns.append(time.time_ns())
         number = info.get('publication_sequence_number')
         # With a single publisher, gaps in its sequence numbers show losses.
         if len(self._publishers) == 1 and number is not None:
             if self._last_number is not None:
-                record.lost += max(number - self._last_number - 1, 0)
+                self.lost += max(number - self._last_number - 1, 0)
             self._last_number = number
-        if record.has_header:
+        if self.has_header:
             stamp_ns = stamp_at(data, CDR_BYTES)
             if stamp_ns is None:
-                record.errors.append(f'{len(data)} bytes are not a message with a header')
+                self.errors.append(f'{len(data)} bytes are not a message with a header')
                 return
-            record.stamps_ns.append(stamp_ns)
+            self.stamps_ns.append(stamp_ns)
         self._newest.append(data)
         while len(self._newest) > 1 and sum(map(len, self._newest)) > KEPT_BYTES:
             self._newest.popleft()
@@ -103,13 +101,11 @@ class TopicListener:
         """Deserialise the messages that were kept."""
         for data in self._newest:
             try:
-                self.record.messages.append(
-                    deserialize_checked(data, self.record.message_type, self.record.name)
-                )
+                self.messages.append(qos.deserialize_checked(data, self.message_type, self.name))
             except ContractError as error:
-                self.record.errors.append(str(error))
+                self.errors.append(str(error))
         self._newest.clear()
-        return self.record
+        return self
 
 
 DISCOVERY_S = 2.0

@@ -12,13 +12,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import ConfigError, MapError, errors_as
 from osmabench_ros.language.embedding import PrecomputedEmbedder, SentenceEmbedder, TextEmbedder
-from osmabench_ros.mappers.open_vocabulary.features import (
-    OPEN_CLIP,
-    DeviceOptions,
-    NetworkSource,
-    OpenClipEncoder,
-    Runtime,
-)
+from osmabench_ros.mappers.open_vocabulary import features
 from osmabench_ros.maps import labelling
 from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet
@@ -53,9 +47,9 @@ class OpenClipEmbedder:
 
     def __init__(self, model: str, pretrained: str, device: str = 'cpu') -> None:
         self.name = f'{model}/{pretrained}'
-        source = NetworkSource(name=OPEN_CLIP + self.name)
-        options = DeviceOptions(device=device, half_precision=False)
-        self._encoder = OpenClipEncoder(source, Runtime(options))
+        source = features.NetworkSource(name=features.OPEN_CLIP + self.name)
+        options = features.DeviceOptions(device=device, half_precision=False)
+        self._encoder = features.OpenClipEncoder(source, features.Runtime(options))
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return features of shape (N, D), rows of length 1."""
@@ -202,14 +196,14 @@ class OpenVocabularyLabeller:
         if isinstance(embedder, PrecomputedEmbedder) and embedder.knows(texts):
             templates = ('{}',)
         sets = [embedder.embed([t.replace('{}', text) for text in texts]) for t in templates]
-        features = labelling.average_text_features(np.stack(sets))
-        if features.shape[1] != space.vectors.shape[1]:
-            counts = features.shape[1], space.vectors.shape[1]
+        vectors = labelling.average_text_features(np.stack(sets))
+        if vectors.shape[1] != space.vectors.shape[1]:
+            counts = vectors.shape[1], space.vectors.shape[1]
             raise ConfigError(
                 f'text features of {embedder.name} have {counts[0]} dimensions, feature space '
                 f'"{space.name}" of the map has {counts[1]}; take the same encoder for both'
             )
-        return features
+        return vectors
 
     def _name_of(self, space: FeatureSpace) -> str:
         embedder = self._embedder(space)
