@@ -487,20 +487,16 @@ class _Evaluation:
         if not source.pose_topic:
             return None
         estimate = bag_content.bag_trajectory(self.bag, self.content, source.pose_topic)
-        true, name = self._read_true_poses(estimate)
+        if (file := source.reference_trajectory) is not None:
+            true, name = read_tum(file), file.name
+        elif name := source.reference_topic or bag_content.reference_topic(self.content, estimate):
+            true = bag_content.bag_trajectory(self.bag, self.content, name)
+        else:
+            problem = f'{source.path} has no true poses to compare "{source.pose_topic}" with'
+            raise ConfigError(f'{problem}; give --reference-topic or --reference-trajectory')
         score = trajectory_records.score_trajectory(true, estimate, source.pairing)
         self.remarks += [f'poses of {source.pose_topic} are compared with {name}', *score.remarks]
         return score
-
-    def _read_true_poses(self, estimate: StampedTrajectory) -> tuple[StampedTrajectory, str]:
-        source = self.source
-        if source.reference_trajectory is not None:
-            return read_tum(source.reference_trajectory), source.reference_trajectory.name
-        topic = source.reference_topic or bag_content.reference_topic(self.content, estimate)
-        if not topic:
-            problem = f'{source.path} has no true poses to compare "{source.pose_topic}" with'
-            raise ConfigError(f'{problem}; give --reference-topic or --reference-trajectory')
-        return bag_content.bag_trajectory(self.bag, self.content, topic), topic
 
 
 def place_map(

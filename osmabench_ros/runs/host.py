@@ -2,7 +2,6 @@
 
 import os
 import platform
-import shutil
 import subprocess
 from contextlib import suppress
 from functools import lru_cache
@@ -48,11 +47,10 @@ SOURCES = Path(__file__).parents[2]
 @lru_cache(maxsize=4)
 def commit_of(tree: Path = SOURCES) -> str:
     """Return the commit of the tree of sources, and whether it was changed; '' without one."""
-    program = shutil.which('git')
-    if program is None or not (tree / '.git').exists():
+    if not (tree / '.git').exists():
         return ''
     found = [
-        _run_program([program, '-C', str(tree), *words])
+        _run_program('git', '-C', str(tree), *words)
         for words in (('rev-parse', 'HEAD'), ('status', '--porcelain', '--untracked-files=no'))
     ]
     commit, changes = (lines[0] if lines else '' for lines in found)
@@ -85,16 +83,12 @@ def _read_cpu() -> str:
 
 def _list_gpus() -> list[str]:
     """Return name and driver of every NVIDIA GPU."""
-    program = shutil.which('nvidia-smi')
-    if program is None:
-        return []
-    return _run_program(
-        [program, '--query-gpu=name,driver_version,memory.total', '--format=csv,noheader']
-    )
+    query = '--query-gpu=name,driver_version,memory.total'
+    return _run_program('nvidia-smi', query, '--format=csv,noheader')
 
 
-def _run_program(command: list[str]) -> list[str]:
-    """Return the lines that a program prints, none if it fails."""
+def _run_program(*command: str) -> list[str]:
+    """Return the lines that a program prints, none if it fails or is not there."""
     try:
         done = subprocess.run(  # noqa: S603 - a fixed command
             command, capture_output=True, text=True, timeout=_QUERY_S, check=True

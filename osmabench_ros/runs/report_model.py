@@ -211,12 +211,10 @@ def place_remarks(
     names the options of an import that help.
     """
     places = _places(semantic_map)
-    clouds = [cloud.points for cloud in (truth.surface, truth.unseen) if len(cloud.points)]
-    if not len(places) or not clouds:
+    surface = np.concatenate([truth.surface.points, truth.unseen.points])
+    if not len(places) or not len(surface):
         return ()
-    corners = [(points.min(axis=0), points.max(axis=0)) for points in clouds]
-    scene = AxisAlignedBox.around(np.concatenate(corners))
-    own = AxisAlignedBox.around(places)
+    scene, own = AxisAlignedBox.around(surface), AxisAlignedBox.around(places)
     inside = float(scene.contains(places, MARGIN_M).mean())
     if own.size.max() < SMALLEST_SIZE * scene.size.max():
         inside = 0.0

@@ -12,6 +12,7 @@ from osmabench_ros.base.progress import silent
 from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import parse_config
+from osmabench_ros.runs.matrix_on_disk import write_manifest
 from osmabench_ros.runs.report_model import RunReport, Status, join_run
 
 pytestmark = pytest.mark.ros
@@ -24,7 +25,9 @@ def planned(root, scenes):
     claim_folder(root)
     given = [{'reference': 'apartment', 'seed': seed} for seed in range(scenes)]
     config = parse_config(small_config(scenes=given), 'test')
-    return plans_of(config, root, 'apartment', 'seed_{seed}')
+    plans = plans_of(config, root, 'apartment', 'seed_{seed}')
+    write_manifest(root, config, plans)
+    return plans
 
 
 class Runs:

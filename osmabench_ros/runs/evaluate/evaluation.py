@@ -220,7 +220,11 @@ def evaluate_loaded(
     stages = StagedProgress(progress, len(made) + 1)
     text = OpenVocabularyLabeller(semantic_map, inputs.text_features, inputs.device)
     hashes = {**_hashes(inputs), **_hash_settings(suites)}
-    earlier = _find_earlier_report(inputs, suites, hashes)
+    asked = files.sha256_of_data([suite.model_dump(mode='json') for suite in suites])
+    same = (inputs.identity.run_id, {**hashes, SUITES: asked}, versions())
+    earlier = incomplete_report(inputs.output_directory)
+    if earlier and (earlier.run_id, earlier.hashes, earlier.versions) != same:
+        earlier = None
     records: list[MetricRecord] = []
     failures: dict[str, str] = {}
     files.claim_folder(inputs.output_directory)
@@ -270,24 +274,16 @@ def evaluate_loaded(
             )
         ),
         versions=versions(),
-        hashes=hashes,
+        hashes={**hashes, SUITES: asked} if failures else hashes,
         encoders={**(earlier.encoders if earlier else {}), **text.encoders},
     )
-    _write(inputs.output_directory, report, suites)
+    written, other = (INCOMPLETE, REPORT) if failures else (REPORT, INCOMPLETE)
+    files.write_json(inputs.output_directory / written, report.model_dump(mode='json'))
+    # An earlier report does not belong to the answers any more.
+    files.discard(inputs.output_directory / other)
     if failures:
         raise IncompleteError(report.error)
     return report
-
-
-def _write(directory: Path, report: report_model.RunReport, suites: Sequence[SuiteConfig]) -> None:
-    written, other = REPORT, INCOMPLETE
-    if report.status is report_model.Status.INCOMPLETE:
-        written, other = other, written
-        hashes = {**report.hashes, SUITES: _digest(suites)}
-        report = report.model_copy(update={'hashes': hashes})
-    files.write_json(directory / written, report.model_dump(mode='json'))
-    # An earlier report does not belong to the answers any more.
-    files.discard(directory / other)
 
 
 def incomplete_report(directory: Path) -> report_model.RunReport | None:
@@ -296,21 +292,6 @@ def incomplete_report(directory: Path) -> report_model.RunReport | None:
         return read_model(report_model.RunReport, directory / INCOMPLETE)
     except RunError:
         return None
-
-
-def _find_earlier_report(
-    inputs: EvaluationInputs, suites: Sequence[SuiteConfig], hashes: Mapping[str, str]
-) -> report_model.RunReport | None:
-    """Return the report of an earlier incomplete evaluation with the same inputs and versions."""
-    earlier = incomplete_report(inputs.output_directory)
-    wanted = (inputs.identity.run_id, {**hashes, SUITES: _digest(suites)}, versions())
-    if earlier is None or (earlier.run_id, earlier.hashes, earlier.versions) != wanted:
-        return None
-    return earlier
-
-
-def _digest(suites: Sequence[SuiteConfig]) -> str:
-    return files.sha256_of_data([suite.model_dump(mode='json') for suite in suites])
 
 
 def make_suites(suites: Sequence[SuiteConfig]) -> list[Suite]:
