@@ -8,7 +8,7 @@ import resource
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,18 +36,7 @@ DATA_VARIABLE = 'OSMABENCH_DATA'
 LFS_POINTER = b'version https://git-lfs'
 
 
-@dataclass(frozen=True)
-class DataSet:
-    """A data set, and files as `evidence` that it is there, relative to the folder of `config`."""
-
-    name: str
-    config: str
-    evidence: str
-    lacking: str
-    remedy: str
-
-
-DATA_SETS = tuple(DataSet(**row) for row in KNOWN['data_sets'])
+DATA_SETS: list[dict[str, str]] = KNOWN['data_sets']
 
 
 def data_folders() -> list[Path]:
@@ -56,14 +45,14 @@ def data_folders() -> list[Path]:
     return [Path(named).expanduser()] if named else [Path('data'), Path.home() / 'data']
 
 
-def find_data_set(data_set: DataSet, folders: Sequence[Path]) -> Finding:
+def find_data_set(data_set: Mapping[str, str], folders: Sequence[Path]) -> Finding:
     """Look for a data set in folders, in order; data sets are always optional."""
-    configs = (found for folder in folders for found in sorted(folder.glob(data_set.config)))
+    configs = (found for folder in folders for found in sorted(folder.glob(data_set['config'])))
     config = next(configs, None)
-    files = sorted(config.parent.glob(data_set.evidence)) if config else []
+    files = sorted(config.parent.glob(data_set['evidence'])) if config else []
     return CHECKS.find_one(
         'data_set',
-        data_set.name,
+        data_set['name'],
         data_set=data_set,
         config=config,
         files=files,

@@ -133,7 +133,7 @@ def _version(name, other):
 
 def test_data_sets_are_optional_and_each_absent_one_has_a_remedy(small, tmp_path):
     for data_set in DATA_SETS:
-        finding = found(data_set.name, tmp_path)
+        finding = found(data_set['name'], tmp_path)
         assert finding.level is Severity.ABSENT
         assert str(small) in finding.detail
         assert 'datasets_download' in finding.remedy or 'git clone' in finding.remedy
@@ -147,8 +147,8 @@ def test_data_sets_are_found_where_their_commands_put_them(small, tmp_path):
     write(hm3d / 'hm3d_annotated_basis.scene_dataset_config.json')
     write(hm3d / 'val' / '00800-TEEsavR23oF' / 'TEEsavR23oF.semantic.txt')
     findings = {item.part: item for item in preflight.examine(tmp_path)}
-    assert {findings[item.name].level for item in DATA_SETS} == {Severity.OK}
-    assert findings[REPLICA_CAD.name].detail == str(config)
+    assert {findings[item['name']].level for item in DATA_SETS} == {Severity.OK}
+    assert findings[REPLICA_CAD['name']].detail == str(config)
 
 
 def test_hm3d_without_semantics_is_told_apart(small):

@@ -143,23 +143,25 @@ class OpenVocabularyLabeller:
             return True
         if space.model == SentenceEmbedder.name:
             return SentenceEmbedder.is_available()
-        return _is_in_open_clip(space)
+        # Without a name of weights open_clip would make a network of random numbers.
+        if not space.pretrained or find_spec('open_clip') is None:
+            return False
+        return space.model in import_module('open_clip').list_models()
 
     def _embedder(self, space: FeatureSpace) -> TextEmbedder:
-        if space.name not in self._made:
-            self._made[space.name] = self._make(space)
-        return self._made[space.name]
-
-    def _make(self, space: FeatureSpace) -> TextEmbedder:
-        file = self._find_file(space)
-        if file is not None:
-            return PrecomputedEmbedder(file)
-        if space.model == SentenceEmbedder.name:
-            return self._sentences
-        problem = f'text encoder {_full_name(space)} of feature space "{space.name}"'
-        remedy = 'name a file for it under text_features'
-        with errors_as(ConfigError, problem, OSError, RuntimeError, ValueError, remedy=remedy):
-            return OpenClipEmbedder(space.model, space.pretrained, self._device)
+        if known := self._made.get(space.name):
+            return known
+        made: TextEmbedder
+        if (file := self._find_file(space)) is not None:
+            made = PrecomputedEmbedder(file)
+        elif space.model == SentenceEmbedder.name:
+            made = self._sentences
+        else:
+            problem = f'text encoder {_full_name(space)} of feature space "{space.name}"'
+            remedy = 'name a file for it under text_features'
+            with errors_as(ConfigError, problem, OSError, RuntimeError, ValueError, remedy=remedy):
+                made = OpenClipEmbedder(space.model, space.pretrained, self._device)
+        return self._made.setdefault(space.name, made)
 
     def _space(self) -> FeatureSpace | None:
         """Return the feature space to label points by: of the points, else of the nodes."""
@@ -261,13 +263,6 @@ class OpenVocabularyLabeller:
 def _vocabulary(names: Sequence[str]) -> LabelSet:
     classes = (LabelClass(index, name) for index, name in enumerate(names))
     return LabelSet('vocabulary', tuple(classes))
-
-
-def _is_in_open_clip(space: FeatureSpace) -> bool:
-    # Without a name of weights open_clip would make a network of random numbers.
-    if not space.pretrained or find_spec('open_clip') is None:
-        return False
-    return space.model in import_module('open_clip').list_models()
 
 
 def _full_name(space: FeatureSpace) -> str:
