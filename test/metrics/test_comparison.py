@@ -3,7 +3,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 from support.published_data import SEGMENTATION
 
 from osmabench_ros.errors import MetricError
@@ -105,14 +104,3 @@ def test_nested_intervals_cover_what_other_scenes_and_paths_would_give(scenes):
         alone += found.low <= -0.05 <= found.high
     assert 0.925 <= nested / 600 <= 0.985
     assert alone < nested, 'paths are not independent scenes'
-
-
-def test_the_spread_is_that_of_resampling_scenes_with_their_paths():
-    rng = np.random.default_rng(0)
-    changes = two_levels(rng, 22)
-    means = np.array(list(average_nested(changes).values()))
-    found = jackknife_interval(means)
-    drawn = means[rng.integers(0, 22, (20_000, 22))].mean(axis=1)
-    # A bootstrap misses the factor n / (n - 1) of the variance.
-    expected = stats.t.ppf(0.975, 21) * drawn.std() * np.sqrt(22 / 21)
-    assert found.high - found.value == pytest.approx(expected, rel=0.02)

@@ -39,18 +39,6 @@ def test_tree_and_grid_agree_with_brute_force(queries, references):
     np.testing.assert_allclose(chosen, expected, atol=1e-5)
 
 
-@pytest.mark.full
-def test_tree_and_grid_choose_the_same_reference_on_surfaces():
-    rng = np.random.default_rng(0)
-    references = (rng.random((5000, 3)) * [8, 6, 0.01]).astype(np.float32)
-    references = np.concatenate([references, references[:500]])
-    queries = (rng.random((20000, 3)) * [9, 7, 2] - 0.5).astype(np.float32)
-    tree = nearest(queries, references, device='cpu')
-    rows, _ = find_nearest_by_grid(torch.from_numpy(queries), torch.from_numpy(references))
-    np.testing.assert_array_equal(tree.indices, rows.numpy())
-    assert tree.indices.max() < 5000
-
-
 def test_chunks_give_what_one_query_gives(monkeypatch):
     rng = np.random.default_rng(1)
     queries, references = rng.random((1000, 3)), rng.random((300, 3))

@@ -6,7 +6,6 @@ import pytest
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.metrics.map_statistics import map_statistics
-from osmabench_ros.metrics.matching import compute_box_iou_of_nodes
 from osmabench_ros.semantics import scene_graph
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
@@ -66,9 +65,3 @@ def test_an_empty_map_is_said_to_be_empty():
     assert found['points', ''] is None
     assert found['labelled_nodes', ''] is None
     assert found['duplicate_objects', ''] is None
-
-
-def test_ious_are_those_of_the_boxes():
-    ious = compute_box_iou_of_nodes(NODES, NODES)
-    expected = [[one.box.iou(two.box) for two in NODES] for one in NODES]
-    np.testing.assert_allclose(ious, expected)

@@ -1,6 +1,5 @@
 """Trajectory errors against evo, where it is installed, and against plain loops over matrices."""
 
-import itertools
 import math
 from dataclasses import replace
 
@@ -121,43 +120,6 @@ def test_relative_errors_are_those_of_evo(unit, delta, all_pairs):
         metric.process_data((evo_trajectory(truth), evo_trajectory(estimate)))
         np.testing.assert_allclose(errors, metric.error, atol=1e-9)
         assert ours.rows.tolist() == metric.delta_ids
-
-
-def test_errors_are_those_of_plain_loops():
-    """The definitions of Sturm et al., matrix by matrix; needs no evo."""
-    truth, estimate = associate(TRUTH, ESTIMATE)
-    pairs = list(zip(matrices(truth), matrices(estimate), strict=True))
-    absolute = [np.linalg.inv(q) @ p for q, p in pairs]
-    ours = absolute_errors(truth, estimate)
-    translations = [np.linalg.norm(error[:3, 3]) for error in absolute]
-    angles = [np.degrees(Rotation.from_matrix(error[:3, :3]).magnitude()) for error in absolute]
-    np.testing.assert_allclose(ours.translation_m, translations)
-    np.testing.assert_allclose(ours.rotation_deg, angles)
-    relative = []
-    for (q, p), (next_q, next_p) in itertools.pairwise(pairs):
-        step, true_step = np.linalg.inv(p) @ next_p, np.linalg.inv(q) @ next_q
-        relative.append(np.linalg.norm((np.linalg.inv(true_step) @ step)[:3, 3]))
-    found = relative_errors(truth, estimate, DeltaInterval())
-    np.testing.assert_allclose(found.translation_m, relative)
-
-
-def test_the_fit_is_that_of_scipy_and_of_a_search():
-    """Rotation against scipy's Kabsch, scale against a search for the least error."""
-    from scipy.optimize import minimize_scalar
-
-    truth, estimate = associate(TRUTH, ESTIMATE)
-    x, y = estimate.positions, truth.positions
-    rigid = fit_similarity(x, y)
-    expected, _ = Rotation.align_vectors(y - y.mean(axis=0), x - x.mean(axis=0))
-    np.testing.assert_allclose(rigid.pose.rotation, expected.as_matrix(), atol=1e-9)
-    np.testing.assert_allclose(rigid.transform(x).mean(axis=0), y.mean(axis=0))
-
-    scaled = fit_similarity(x, y, with_scale=True)
-    centred = (x - x.mean(axis=0)) @ expected.as_matrix().T
-    own = y - y.mean(axis=0)
-    best = minimize_scalar(lambda scale: ((own - scale * centred) ** 2).sum(), bounds=(0.1, 5))
-    assert scaled.scale == pytest.approx(best.x, rel=1e-6)
-    assert scaled.scale == pytest.approx(1 / 1.3, rel=0.05)
 
 
 def test_a_known_similarity_comes_out():
