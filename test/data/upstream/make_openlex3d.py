@@ -8,17 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import open3d as o3d
-from support.upstream_tiles import (
-    ALIGNMENTS,
-    FOLDER,
-    PROMPTS,
-    RESULTS,
-    TIERS,
-    TOP_N,
-    encode,
-    map_with_errors,
-    true_surface,
-)
+from support import upstream_tiles
 
 from osmabench_ros.maps.export import export_openlex3d
 
@@ -34,7 +24,7 @@ def load_upstream(clone):
 
     class Encoder(VisualLanguageEncoder):
         def compute_text_features(self, input_text, batch_size=64):
-            return encode(None, input_text)
+            return upstream_tiles.encode(None, input_text)
 
     cosine_similarity.load_model = lambda config: Encoder()
     align_masks.use_gpu = False
@@ -46,7 +36,7 @@ def load_upstream(clone):
 
 def compute_metrics(upstream, prediction, alignment):
     """Return the published code's metrics with the settings it comes with."""
-    truth, words = true_surface(), PROMPTS.read_text().split('\n')
+    truth, words = upstream_tiles.true_surface(), upstream_tiles.PROMPTS.read_text().split('\n')
     mapped_cloud, features = upstream.io.load_predicted_features(str(prediction))
     logits = upstream.evaluation.compute_feature_to_prompt_similarity(
         upstream.encoder, features, words
@@ -55,11 +45,11 @@ def compute_metrics(upstream, prediction, alignment):
         'pred_cloud': mapped_cloud,
         'gt_cloud': o3d.t.geometry.PointCloud(truth.points),
         'gt_ids': truth.instances,
-        'gt_labels_handler': upstream.categories.CategoriesHandler(str(TIERS)),
+        'gt_labels_handler': upstream.categories.CategoriesHandler(str(upstream_tiles.TIERS)),
         'excluded_labels': EXCLUDED,
     }
     results = {}
-    for n in TOP_N:
+    for n in upstream_tiles.TOP_N:
         best = upstream.evaluation.get_label_from_logits(logits, words, method='topn', topn=n)
         fractions, *_ = upstream.metric.category_frequency_topn(pred_labels=best, **scene)
         results.update({f'top{n}_{name}': value for name, value in fractions.items()})
@@ -67,12 +57,12 @@ def compute_metrics(upstream, prediction, alignment):
     results.update({f'ranking {name}': value for name, value in ranking.items()})
     points, masks, vectors = upstream.io.load_all_predictions(prediction.parent, prediction.name)
     config = SimpleNamespace(
-        paths=SimpleNamespace(openlex_gt_path=FOLDER.parent),
+        paths=SimpleNamespace(openlex_gt_path=upstream_tiles.FOLDER.parent),
         dataset=SimpleNamespace(name='', scene='tiles'),
         evaluation=SimpleNamespace(query_level='all', criteria='top_k', top_k=TOP_K),
         masks=SimpleNamespace(alignment_mode=alignment, alignment_threshold=0.001),
     )
-    asked = upstream.io.load_query_json(config, FOLDER.name)
+    asked = upstream.io.load_query_json(config, upstream_tiles.FOLDER.name)
     true = upstream.queries.create_gt_instances(
         upstream.queries.get_all_gt_mask_indices(truth.instances), asked
     )
@@ -96,6 +86,8 @@ if __name__ == '__main__':
     code = load_upstream(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
         prediction = Path(folder, 'tiles')
-        export_openlex3d(map_with_errors(), prediction)
-        results = {mode: compute_metrics(code, prediction, mode) for mode in ALIGNMENTS}
-    RESULTS.write_text(json.dumps(results, indent=1) + '\n')
+        export_openlex3d(upstream_tiles.map_with_errors(), prediction)
+        results = {
+            mode: compute_metrics(code, prediction, mode) for mode in upstream_tiles.ALIGNMENTS
+        }
+    upstream_tiles.RESULTS.write_text(json.dumps(results, indent=1) + '\n')

@@ -8,14 +8,7 @@ from functools import cache
 
 import numpy as np
 import yaml
-from rosbags.interfaces import (
-    Qos,
-    QosDurability,
-    QosHistory,
-    QosLiveliness,
-    QosReliability,
-    QosTime,
-)
+from rosbags import interfaces
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
@@ -218,11 +211,10 @@ def write_messages(
 
 
 def _qos(durability):
-    forever = QosTime(9223372036, 854775807)
-    return Qos(
-        QosHistory.KEEP_LAST, 1, QosReliability.RELIABLE, durability, forever, forever,
-        QosLiveliness.AUTOMATIC, forever, False,
-    )  # fmt: skip
+    forever = interfaces.QosTime(9223372036, 854775807)
+    history, reliability = interfaces.QosHistory.KEEP_LAST, interfaces.QosReliability.RELIABLE
+    times = forever, forever, interfaces.QosLiveliness.AUTOMATIC, forever
+    return interfaces.Qos(history, 1, reliability, durability, *times, False)
 
 
 def beacon(index):
@@ -244,7 +236,10 @@ def write_bag(folder, storage, *, count=20, payload=0, **options):
             (POSES, log_ns + 1, pose_stamped(pose, START_NS + 7 * index, 'map')),
             (BEACONS, log_ns + 2, beacon(index)),
         ]
-    durability = {POSES: QosDurability.VOLATILE, BEACONS: QosDurability.TRANSIENT_LOCAL}
+    durability = {
+        POSES: interfaces.QosDurability.VOLATILE,
+        BEACONS: interfaces.QosDurability.TRANSIENT_LOCAL,
+    }
     return write_messages(folder, messages, storage, durability=durability, **options)
 
 
