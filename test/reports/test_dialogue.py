@@ -6,14 +6,7 @@ from support.world.matrix import HOSTILE, SOFA
 
 from osmabench_ros.base.files import claim_folder
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.reports.content import (
-    build_answer_rows,
-    build_node_rows,
-    build_question_rows,
-    compute_paired_interval,
-    read_dialogue,
-    show_answer,
-)
+from osmabench_ros.reports import content
 from osmabench_ros.reports.pictures.sample_frames import SampleFrame
 from osmabench_ros.reports.pictures.topview import TopGrid
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
@@ -38,7 +31,7 @@ def folder(tmp_path):
 
 
 def test_answers_join_by_id_and_missing_ones_are_unanswered(folder):
-    rows = build_answer_rows(read_dialogue(folder), ())
+    rows = content.build_answer_rows(content.read_dialogue(folder), ())
     verdicts = {key: (row['answer'], row['verdict']) for key, row in rows.items()}
     assert verdicts == {'q-0': ('yes', 'right'), 'q-1': ('', 'unanswered'), 'q-2': ('no', 'wrong')}
     assert rows['q-0']['nodes'] == [4]
@@ -47,7 +40,7 @@ def test_answers_join_by_id_and_missing_ones_are_unanswered(folder):
 def test_a_question_says_how_much_of_its_objects_was_visible(folder):
     known = replace(question(1), provenance={'kind': 'height', 'visible_share': '0.048'})
     write_records(folder / 'vqa' / 'questions.jsonl', [question(0), known])
-    rows = build_question_rows(read_dialogue(folder))
+    rows = content.build_question_rows(content.read_dialogue(folder))
     assert [(row['kind'], row['visible']) for row in rows] == [
         ('', ''), ('height', '4.8% of the surface')
     ]  # fmt: skip
@@ -59,13 +52,13 @@ def test_questions_that_were_not_applicable_are_neither_wrong_nor_compared(folde
         Verdict('q-2', False, 'j', answered=False, reason=UNSERVED),
     ]
     write_records(folder / 'vqa' / 'verdicts.jsonl', verdicts)
-    dialogue = read_dialogue(folder)
-    assert build_answer_rows(dialogue, ())['q-2']['verdict'] == 'not applicable'
+    dialogue = content.read_dialogue(folder)
+    assert content.build_answer_rows(dialogue, ())['q-2']['verdict'] == 'not applicable'
     assert dialogue.correct == {('scene', 'q-0'): True, ('scene', 'q-1'): False}
 
 
 def test_a_folder_without_answers_is_an_empty_dialogue(tmp_path):
-    assert read_dialogue(tmp_path).questions == ()
+    assert content.read_dialogue(tmp_path).questions == ()
 
 
 @pytest.mark.parametrize(
@@ -81,18 +74,18 @@ def test_a_folder_without_answers_is_an_empty_dialogue(tmp_path):
     ],
 )
 def test_answers_read_as_people_write_them(value, tolerance, text):
-    assert show_answer(value, tolerance) == text
+    assert content.show_answer(value, tolerance) == text
 
 
 def test_the_frame_that_shows_most_of_the_nodes_is_chosen(matrix):
-    dialogue = read_dialogue(matrix.plans[0].directory)
+    dialogue = content.read_dialogue(matrix.plans[0].directory)
     box = (10.0, 20.0, 5.0, 5.0)
     frames = [
         SampleFrame(0, 0.0, '', {1: (900, box)}),
         SampleFrame(7, 1.0, '', {SOFA: (5, box)}),
         SampleFrame(9, 2.0, '', {SOFA: (8, box)}),
     ]
-    rows = build_answer_rows(dialogue, frames)
+    rows = content.build_answer_rows(dialogue, frames)
     assert rows['q-0']['frame'] == {'index': 9, 'boxes': {str(SOFA): box}}
     assert rows['q-2']['frame'] is None
 
@@ -104,7 +97,9 @@ def test_nodes_have_a_name_and_a_place_in_the_view():
         SceneNode(2, captions=(HOSTILE,)),
         SceneNode(3),
     )
-    rows = build_node_rows(SceneGraph(nodes), [{'nodes': [1, 2]}, {'nodes': [3, 77]}], grid)
+    rows = content.build_node_rows(
+        SceneGraph(nodes), [{'nodes': [1, 2]}, {'nodes': [3, 77]}], grid
+    )
     assert rows['1'] == {'name': 'cup', 'box': [2.0, 2.0, 2.0, 4.0]}
     assert rows['2'] == {'name': HOSTILE[:80], 'box': None}
     assert rows['3']['name'] == 'object'
@@ -112,16 +107,18 @@ def test_nodes_have_a_name_and_a_place_in_the_view():
 
 
 def test_the_change_between_runs_is_paired_by_question(folder):
-    dialogue = read_dialogue(folder)
-    assert compute_paired_interval(dialogue, dialogue) == (0.0, 0.0)
-    assert np.isnan(compute_paired_interval(dialogue, read_dialogue(folder / 'elsewhere'))).all()
+    dialogue = content.read_dialogue(folder)
+    assert content.compute_paired_interval(dialogue, dialogue) == (0.0, 0.0)
+    assert np.isnan(
+        content.compute_paired_interval(dialogue, content.read_dialogue(folder / 'elsewhere'))
+    ).all()
 
 
 def test_a_question_written_about_a_frame_shows_that_frame(folder):
     about = replace(question(0), evidence=Evidence(frames=(4,)))
     write_records(folder / 'vqa' / 'questions.jsonl', [about, question(1), question(2)])
     frames = [SampleFrame(index, 0.0, 'uri', {}) for index in (1, 4)]
-    rows = build_answer_rows(read_dialogue(folder), frames)
+    rows = content.build_answer_rows(content.read_dialogue(folder), frames)
     assert rows['q-0']['frame'] == {'index': 4, 'boxes': {}}
     assert rows['q-1']['frame'] is None
 
@@ -133,7 +130,7 @@ def test_questions_of_several_suites_follow_each_other_and_the_folder_itself_win
     write_records(
         other / 'verdicts.jsonl', [Verdict('q-0', False, 'j'), Verdict('q-9', True, 'j')]
     )
-    rows = build_answer_rows(read_dialogue(folder), ())
+    rows = content.build_answer_rows(content.read_dialogue(folder), ())
     assert list(rows) == ['q-0', 'q-1', 'q-2', 'q-9']
     assert [rows[key]['verdict'] for key in ('q-0', 'q-9')] == ['right', 'right']
 
@@ -147,11 +144,11 @@ def test_options_changes_and_what_was_looked_up_go_with_their_questions(folder):
     write_records(folder / 'vqa' / 'questions.jsonl', [choice, question(1)])
     answers = [Answer('q-0', 'b', 'tools', transcript=(used,)), Answer('q-1', 'yes', 'tools')]
     write_records(folder / 'vqa' / 'answers.jsonl', answers)
-    dialogue = read_dialogue(folder)
-    first, second = build_question_rows(dialogue)
+    dialogue = content.read_dialogue(folder)
+    first, second = content.build_question_rows(dialogue)
     assert (first['options'], first['changed']) == (['a', 'b'], 'The sofa was moved.')
     assert not {'options', 'changed'} & set(second)
-    rows = build_answer_rows(dialogue, ())
+    rows = content.build_answer_rows(dialogue, ())
     assert rows['q-0']['transcript'] == [
         {'tool': 'distance', 'arguments': '{"first": 1}', 'result': '<b>2</b>'}
     ]

@@ -6,7 +6,6 @@ from shutil import which
 
 import pytest
 from PIL import Image
-from support.sizes import few
 
 from osmabench_ros.reports import tidy
 
@@ -259,37 +258,3 @@ def test_the_map_is_drawn_in_space_and_tells_of_its_frames(tab):
 def test_narrow_windows_scroll_tables_not_the_page(tab):
     tab.set_viewport_size({'width': 360, 'height': 700})
     assert tab.evaluate('document.documentElement.scrollWidth') <= 360
-
-
-@pytest.mark.parametrize('scheme', few(['light', 'dark'], 'dark'))
-def test_text_is_legible_in_both_schemes(browser, page, scheme):
-    tab = browser.new_page(color_scheme=scheme)
-    tab.goto(page.as_uri())
-    tab.wait_for_selector('html[data-drawn]')
-    colors = tab.evaluate(
-        """() => ['body', '.muted', '.verdict.failed', 'a', '.notice.failed', '#plots svg text']
-        .map(name => {
-          const node = document.querySelector(name);
-          let ground = node;
-          const clear = 'rgba(0, 0, 0, 0)';
-          while (getComputedStyle(ground).backgroundColor === clear) ground = ground.parentElement;
-          const own = getComputedStyle(node);
-          return [name, node.closest('svg') ? own.fill : own.color,
-                  getComputedStyle(ground).backgroundColor];
-        })"""
-    )
-    for name, ink, ground in colors:
-        assert contrast(ink, ground) >= 4.5, (name, ink, ground)
-    tab.close()
-
-
-def contrast(first, second):
-    """Return the contrast ratio of WCAG 2 of two CSS colours."""
-    light, dark = sorted((luminance(color) for color in (first, second)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-def luminance(color):
-    channels = [int(part) / 255 for part in color[color.index('(') + 1 : -1].split(',')[:3]]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
