@@ -13,6 +13,7 @@ from shutil import which
 import pytest
 from hypothesis import settings
 from support import SUPPORT
+from support.waiting import Spinner
 from support.world.runs import PreparedScenes
 
 from osmabench_ros.bringup.spec.isolation import (
@@ -181,12 +182,17 @@ def ros_domain():
 @pytest.fixture
 def ros_context(ros_domain):
     """An initialised rclpy context of the test's own, in a private domain."""
-    import rclpy
+    from support.ros_processes import context_in
 
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=ros_domain, args=[])
-    yield context
-    context.try_shutdown()
+    with context_in(ros_domain) as context:
+        yield context
+
+
+@pytest.fixture
+def spinner(ros_context):
+    """What makes nodes in a private domain, spins them while it waits, and destroys them."""
+    with contextlib.closing(Spinner(ros_context)) as made:
+        yield made
 
 
 @pytest.fixture(scope='session')

@@ -1,5 +1,7 @@
 """A participant in a separate node: frames in, map out, and again after a reset."""
 
+from contextlib import closing
+
 import numpy as np
 import pytest
 from support.waiting import Spinner
@@ -10,8 +12,6 @@ pytest.importorskip('rclpy')
 
 from osmabench_ros.msg import FrameAck, RunState
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.nodes.frame_publisher import FramePublisher
@@ -44,10 +44,8 @@ class Stage(Spinner):
     """A participant and its peer, who publishes frames."""
 
     def __init__(self, context):
-        self.executor = SingleThreadedExecutor(context=context)
-        self.mine, self.peer = (Node(name, context=context) for name in ('mine', 'peer'))
-        self.executor.add_node(self.mine)
-        self.executor.add_node(self.peer)
+        super().__init__(context)
+        self.mine, self.peer = self.make_node('mine'), self.make_node('peer')
         self.camera = FramePublisher(self.peer, lockstep=True, base_to_camera=MOUNT)
         self.acks = []
         self.maps = []
@@ -74,9 +72,8 @@ class Stage(Spinner):
 
 @pytest.fixture
 def stage(ros_context):
-    made = Stage(ros_context)
-    yield made
-    made.executor.shutdown()
+    with closing(Stage(ros_context)) as made:
+        yield made
 
 
 def test_a_method_maps_every_frame_and_anew_after_a_reset(stage):

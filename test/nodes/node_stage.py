@@ -7,8 +7,6 @@ from pathlib import Path
 import rclpy
 import yaml
 from lifecycle_msgs.msg import Transition
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
 from support.waiting import Spinner
 
 UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
@@ -19,11 +17,9 @@ class Stage(Spinner):
     """The node under test, brought up, and a peer."""
 
     def __init__(self, factory):
-        self.node = factory()
-        self.peer = Node('peer')
-        self.executor = SingleThreadedExecutor()
-        self.executor.add_node(self.node)
-        self.executor.add_node(self.peer)
+        super().__init__()
+        self.node = self.add(factory())
+        self.peer = self.make_node('peer')
 
     def bring_up(self):
         self.node.trigger_configure()
@@ -53,10 +49,8 @@ class Stage(Spinner):
         return publisher
 
     def close(self):
-        self.executor.shutdown()
         self.node.cleanup()
-        self.node.destroy_node()
-        self.peer.destroy_node()
+        super().close()
 
 
 @contextmanager

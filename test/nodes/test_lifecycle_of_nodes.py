@@ -1,6 +1,6 @@
 """Nodes of a run, over DDS: how they begin, are asked, end, and begin again."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 
 import pytest
@@ -60,8 +60,7 @@ def files_of(directory):
     return {path.name: path.read_bytes() for path in directory.rglob('*') if path.is_file()}
 
 
-def test_a_run_is_reset_and_repeated_by_the_same_processes(processes, ros_context, tmp_path):
-    audience = Audience(ros_context)
+def test_a_run_is_reset_and_repeated_by_the_same_processes(processes, audience, tmp_path):
     recorded = []
     audience.node.create_subscription(
         RecordedMap, topics.RECORDED_MAP, recorded.append, latched_profile()
@@ -119,10 +118,8 @@ def sequence(tmp_path):
 
 @pytest.fixture
 def audience(ros_context):
-    audience = Audience(ros_context)
-    yield audience
-    audience.executor.shutdown()
-    audience.node.destroy_node()
+    with closing(Audience(ros_context)) as made:
+        yield made
 
 
 def test_lockstep_that_does_not_wait_says_so_once(ros_domain, audience, sequence):
@@ -147,7 +144,7 @@ def test_a_sequence_is_stepped_started_and_reset(ros_domain, audience, sequence)
         audience.spin_for(0.5)
         assert audience.frames == []
 
-        response = audience.step(2)
+        response = audience.control(topics.STEP_RUN, 2)
         assert (response.error_code, response.error_msg) == (NONE, '')
         audience.spin_until(lambda: audience.stamps_ns == STAMPS_NS[:2])
         audience.spin_until(lambda: audience.state.state == RunState.STATE_PAUSED)
@@ -170,7 +167,7 @@ def test_a_sequence_is_stepped_started_and_reset(ros_domain, audience, sequence)
         assert response.state.state == RunState.STATE_PAUSED
         assert response.state.frames_published == 0
         everything = audience.frames
-        audience.step(2)
+        audience.control(topics.STEP_RUN, 2)
         audience.spin_until(lambda: audience.stamps_ns == STAMPS_NS[:2])
         assert audience.restarts == 1
         assert audience.clocks_ns[-1] < STAMPS_NS[-1]

@@ -14,8 +14,6 @@ from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path as PathMessage
 from osmabench_ros.msg import LabelInfo
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
 from sensor_msgs.msg import Image, PointCloud2
 from support.waiting import Spinner
 from support.world.outcomes import POINTS, SOFA, TABLE, context
@@ -67,9 +65,8 @@ def semantic_map():
 
 class Listener(Spinner):
     def __init__(self, ros_context):
-        self.node = Node('listener', context=ros_context)
-        self.executor = SingleThreadedExecutor(context=ros_context)
-        self.executor.add_node(self.node)
+        super().__init__(ros_context)
+        self.node = self.make_node('listener')
         self.heard = {}
         for topic, kind in LISTENED.items():
             self.node.create_subscription(

@@ -1,5 +1,7 @@
 """Nodes that come in the way of a run: a participant that comes back, and a second publisher."""
 
+from contextlib import closing
+
 import pytest
 from nodes.node_stage import UP
 
@@ -17,18 +19,16 @@ from osmabench_ros.ros.qos import latched_profile
 
 @pytest.fixture
 def audience(ros_context):
-    audience = Audience(ros_context, lockstep=True, acknowledges=lambda _number: True)
-    yield audience
-    audience.executor.shutdown()
-    audience.node.destroy_node()
+    given = {'lockstep': True, 'acknowledges': lambda _number: True}
+    with closing(Audience(ros_context, **given)) as made:
+        yield made
 
 
 @pytest.fixture
 def bridge(ros_domain, tmp_path):
+    values = {'pacing': 'lockstep', 'participants': ['audience:acks']}
     sequence = write_sequence(tmp_path / 'room')
-    with bridge_process(
-        ros_domain, sequence=sequence, pacing='lockstep', participants='["audience:acks"]'
-    ) as running:
+    with bridge_process(ros_domain, sequence=sequence, **values) as running:
         yield running
 
 
@@ -39,8 +39,7 @@ def play_to_the_end(audience):
 
 def recorder(audience):
     """Return what says which maps are recorded."""
-    node = Node('map_recorder', context=audience.node.context)
-    audience.executor.add_node(node)
+    node = audience.make_node('map_recorder')
     return node.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
 
 

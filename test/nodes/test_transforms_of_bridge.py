@@ -1,5 +1,7 @@
 """TF of the bridge and of other authorities, over DDS."""
 
+from contextlib import closing
+
 import pytest
 from nodes.node_stage import UP
 
@@ -15,6 +17,7 @@ from support.bridge_process import Audience, bridge_process, write_sequence
 from support.world.frames import FRAMES, MOUNT
 from tf2_ros import Buffer, TransformBroadcaster, TransformListener
 
+from osmabench_ros.base import contract as topics
 from osmabench_ros.geometry.pose import Pose
 
 
@@ -46,10 +49,8 @@ class Robot(Audience):
 
 @pytest.fixture
 def robot(ros_context):
-    robot = Robot(ros_context)
-    yield robot
-    robot.executor.shutdown()
-    robot.node.destroy_node()
+    with closing(Robot(ros_context)) as made:
+        yield made
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ def test_the_camera_is_where_the_frames_say(ros_domain, robot, parameters):
 def test_a_second_authority_of_an_edge_ends_the_run(ros_domain, robot, parameters):
     with bridge_process(ros_domain, **parameters, start_paused=True) as process:
         robot.change(*UP)
-        robot.step(1)
+        robot.control(topics.STEP_RUN, 1)
         robot.publish('map', 'odom')
         robot.spin_until(lambda: robot.state.frames_published == 1)
         robot.spin_for(0.5)

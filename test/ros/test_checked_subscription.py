@@ -11,11 +11,9 @@ pytest.importorskip('rclpy')
 
 from geometry_msgs.msg import PoseStamped
 from osmabench_ros.msg import LabelClass, LabelInfo, RunInfo, SemanticMap
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Image
-from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.errors import ContractError
@@ -77,22 +75,16 @@ class Careful(Node):
         return call
 
 
-def test_a_lie_is_refused_by_name_and_the_next_message_is_taken(ros_context):
-    node, liar = Careful(ros_context), Node('liar', context=ros_context)
+def test_a_lie_is_refused_by_name_and_the_next_message_is_taken(spinner):
+    node, liar = spinner.add(Careful(spinner.context)), spinner.make_node('liar')
     publisher = liar.create_publisher(LabelInfo, topics.LABEL_INFO, qos.latched_profile())
-    executor = SingleThreadedExecutor(context=ros_context)
-    executor.add_node(node)
 
-    def publish_until(done, data):
-        def publish():
-            publisher.publish(data)
-            executor.spin_once(timeout_sec=0.2)
+    def publish_until(answers, data):
+        spinner.spin_until(lambda: publisher.publish(data) or answers)
 
-        wait_until(done, step=publish)
-
-    publish_until(lambda: bool(node.refused), LIE)
+    publish_until(node.refused, LIE)
     assert 'topic "label_info": 900' in node.refused[0]
-    publish_until(lambda: bool(node.received), WHOLE)
+    publish_until(node.received, WHOLE)
     assert node.received[0].name == 'true'
 
 

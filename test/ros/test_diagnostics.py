@@ -1,6 +1,7 @@
 """Nodes report their health in every state of their lifecycle, whatever the simulated time."""
 
 import time
+from contextlib import closing
 
 import psutil
 import pytest
@@ -10,9 +11,7 @@ pytest.importorskip('rclpy')
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
-from support.waiting import wait_until
+from support.waiting import Spinner
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.strict import Strict
@@ -35,22 +34,17 @@ class Patient(BenchmarkNode):
 def heard(ros_domain):
     arguments = ['--ros-args', '-r', '__ns:=/ward', '-p', 'use_sim_time:=true']
     rclpy.init(args=arguments, domain_id=ros_domain)
-    patient, doctor = Patient(), Node('doctor')
     arrays = []
-    doctor.create_subscription(DiagnosticArray, topics.DIAGNOSTICS, arrays.append, 10)
-    executor = SingleThreadedExecutor()
-    executor.add_node(patient)
-    executor.add_node(doctor)
+    with closing(Spinner()) as spinner:
+        patient, doctor = spinner.add(Patient()), spinner.make_node('doctor')
+        doctor.create_subscription(DiagnosticArray, topics.DIAGNOSTICS, arrays.append, 10)
 
-    def next_array():
-        count = len(arrays)
-        wait_until(lambda: len(arrays) > count, step=lambda: executor.spin_once(timeout_sec=0.1))
-        return arrays[-1]
+        def next_array():
+            count = len(arrays)
+            spinner.spin_until(lambda: len(arrays) > count)
+            return arrays[-1]
 
-    yield patient, next_array
-    executor.shutdown()
-    patient.destroy_node()
-    doctor.destroy_node()
+        yield patient, next_array
     rclpy.shutdown()
 
 

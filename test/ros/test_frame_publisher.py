@@ -7,8 +7,6 @@ from support.world.frames import FRAMES, MOUNT
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
 from rclpy.publisher import Publisher
 from sensor_msgs.msg import Image
 
@@ -20,7 +18,7 @@ from osmabench_ros.ros.qos import frame_profile
 
 @pytest.mark.parametrize('lockstep', [True, False])
 def test_images_are_made_for_subscribers_alone_and_for_late_ones_too(
-    ros_context, lockstep, monkeypatch
+    spinner, lockstep, monkeypatch
 ):
     from osmabench_ros.nodes import frame_publisher
 
@@ -32,11 +30,10 @@ def test_images_are_made_for_subscribers_alone_and_for_late_ones_too(
         return convert(image, encoding, *rest)
 
     monkeypatch.setattr(frame_publisher, 'image_to_message', counted)
-    node = Node('publisher', context=ros_context)
-    listener = Node('listener', context=ros_context)
-    executor = SingleThreadedExecutor(context=ros_context)
-    executor.add_node(listener)
-    publisher = FramePublisher(node, lockstep=lockstep, base_to_camera=MOUNT)
+    listener = spinner.make_node('listener')
+    publisher = FramePublisher(
+        spinner.make_node('publisher'), lockstep=lockstep, base_to_camera=MOUNT
+    )
     heard = []
 
     def listen(topic):
@@ -48,29 +45,23 @@ def test_images_are_made_for_subscribers_alone_and_for_late_ones_too(
         )
         wait_until(lambda: publisher.subscribers(topic) and subscription.get_publisher_count())
 
-    def wait_for(count):
-        wait_until(lambda: len(heard) >= count, step=lambda: executor.spin_once(timeout_sec=0.05))
-
     publisher.publish(FRAMES[0])
     assert made == []
     listen(topics.COLOR)
     publisher.publish(FRAMES[1])
     assert made == ['rgb8']
-    wait_for(1)
+    spinner.spin_until(lambda: len(heard) >= 1)
     listen(topics.INSTANCE)
     publisher.publish(FRAMES[2])
     assert made == ['rgb8', 'rgb8', '32SC1']
-    wait_for(3)
+    spinner.spin_until(lambda: len(heard) >= 3)
     second, third = FRAMES[1].stamp_ns, FRAMES[2].stamp_ns
     expected = {(topics.COLOR, second), (topics.COLOR, third), (topics.INSTANCE, third)}
     assert set(heard) == expected
-    executor.shutdown()
-    listener.destroy_node()
-    node.destroy_node()
 
 
-def test_the_clock_comes_first_and_images_last(ros_context, monkeypatch):
-    node = Node('publisher', context=ros_context)
+def test_the_clock_comes_first_and_images_last(spinner, monkeypatch):
+    node = spinner.make_node('publisher')
     publisher = FramePublisher(node, lockstep=True, base_to_camera=MOUNT)
     monkeypatch.setattr(publisher, 'subscribers', lambda topic: 1)
     order = []
@@ -81,4 +72,3 @@ def test_the_clock_comes_first_and_images_last(ros_context, monkeypatch):
     assert order[-len(images) :] == images
     assert len(images) == 4
     assert {f'/{topics.CAMERA_POSE}', f'/{topics.COLOR_INFO}'} <= set(order)
-    node.destroy_node()

@@ -8,24 +8,19 @@ from support.ros_processes import process
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
 from sensor_msgs.msg import Image
-from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.ros.node.frame_receiver import MAX_PENDING, FrameReceiver
 
 
-def test_incomplete_frames_are_bounded_in_number(ros_context):
-    node = Node('receiver', context=ros_context)
+def test_incomplete_frames_are_bounded_in_number(spinner):
+    node = spinner.make_node('receiver')
     receiver = FrameReceiver(node, lambda _frame: None, lockstep=False, ground_truth=False)
     for second in range(MAX_PENDING + 5):
         message = Image()
         message.header.stamp.sec = second
         receiver.collect(topics.COLOR, message)
-    node.destroy_node()
     assert receiver.incomplete == 5
 
 
@@ -41,15 +36,11 @@ CAMERA = str(SUPPORT / 'foreign_camera.py')
     ],
 )
 def test_frames_of_a_foreign_camera_are_rgb_and_metres(
-    encoding, pixel, color, ros_context, ros_domain
+    encoding, pixel, color, spinner, ros_domain
 ):
-    node, frames = Node('receiver', context=ros_context), list[Frame]()
+    node, frames = spinner.make_node('receiver'), []
     FrameReceiver(node, frames.append, lockstep=False, ground_truth=False)
-    executor = SingleThreadedExecutor(context=ros_context)
-    executor.add_node(node)
     with process(ros_domain, CAMERA, encoding, *map(str, pixel)):
-        wait_until(lambda: frames, step=lambda: executor.spin_once(1.0))
-    executor.shutdown()
-    node.destroy_node()
+        spinner.spin_until(lambda: frames)
     assert set(map(tuple, frames[0].color.reshape(-1, 3).tolist())) == {color}
     np.testing.assert_array_equal(frames[0].depth_m, np.full((6, 8), 1.5, np.float32))

@@ -1,5 +1,7 @@
 """A lifecycle node of this package goes round and round in one process, over DDS."""
 
+from contextlib import closing
+
 import pytest
 
 pytestmark = pytest.mark.ros
@@ -10,9 +12,7 @@ from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from osmabench_ros.action import Evaluate
 from rclpy.action import ActionServer
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
-from rclpy.node import Node
 from rclpy.parameter import Parameter
 from std_msgs.msg import Header
 from support.waiting import Spinner
@@ -77,11 +77,9 @@ class World(Spinner):
     """A parrot, a node that talks to it, and a manager."""
 
     def __init__(self):
-        self.parrot = Parrot()
-        self.keeper = Node('keeper')
-        self.executor = SingleThreadedExecutor()
-        self.executor.add_node(self.parrot)
-        self.executor.add_node(self.keeper)
+        super().__init__()
+        self.parrot = self.add(Parrot())
+        self.keeper = self.make_node('keeper')
         self.echoes = []
         self.mouth = self.keeper.create_publisher(Header, 'reported', lossless_profile())
         self.keeper.create_subscription(
@@ -104,11 +102,8 @@ class World(Spinner):
 @pytest.fixture
 def world(ros_domain):
     rclpy.init(args=[], domain_id=ros_domain)
-    world = World()
-    yield world
-    world.executor.shutdown()
-    world.parrot.destroy_node()
-    world.keeper.destroy_node()
+    with closing(World()) as made:
+        yield made
     rclpy.shutdown()
 
 
@@ -126,15 +121,13 @@ def test_all_nodes_are_matched_at_once_and_once(world, monkeypatch):
             return super().call(request)
 
     monkeypatch.setattr(matched_client, 'MatchedClient', Noted)
-    other = Parrot('other')
-    world.executor.add_node(other)
+    other = world.add(Parrot('other'))
     world.manager.bring_up(['parrot', 'other'], lambda: None)
     assert made == ['parrot', 'other']
     assert asked == [(2, ROUND[0]), (2, ROUND[0]), (2, ROUND[1]), (2, ROUND[1])]
     assert world.parrot.active
     assert other.active
     assert not list(world.keeper.clients)
-    other.destroy_node()
 
 
 def test_every_round_works_and_leaves_nothing_on_the_graph(world):
@@ -215,9 +208,9 @@ def test_a_transition_that_is_not_possible_is_refused_and_the_node_goes_on(world
 def test_timers_do_not_stop_with_simulated_time(ros_domain):
     rclpy.init(args=['--ros-args', '-p', 'use_sim_time:=true'], domain_id=ros_domain)
     try:
-        world = World()
-        world.change(*ROUND[:2])
-        world.spin_until(lambda: world.parrot.ticks >= 3)
+        with closing(World()) as world:
+            world.change(*ROUND[:2])
+            world.spin_until(lambda: world.parrot.ticks >= 3)
     finally:
         rclpy.shutdown()
 

@@ -7,25 +7,18 @@ pytest.importorskip('rclpy')
 
 from lifecycle_msgs.srv import GetState
 from osmabench_ros.srv import StepRun
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from support.waiting import wait_until
 
 from osmabench_ros.ros.matched_client import MatchedClient
 
 
-def test_a_client_is_ready_once_the_server_has_answered_and_not_before(ros_context):
-    asking, serving = (Node(name, context=ros_context) for name in ('asking', 'player'))
-    executor = SingleThreadedExecutor(context=ros_context)
-    executor.add_node(asking)
+def test_a_client_is_ready_once_the_server_has_answered_and_not_before(spinner):
+    asking, serving = spinner.make_node('asking'), Node('player', context=spinner.context)
     asked = []
 
     def step(request, response):
         asked.append(request.frames)
         return response
-
-    def spin():
-        executor.spin_once(timeout_sec=0.02)
 
     client = MatchedClient(asking, StepRun, 'step_run', 'player')
     assert not client.ready()
@@ -33,12 +26,11 @@ def test_a_client_is_ready_once_the_server_has_answered_and_not_before(ros_conte
     serving.create_service(GetState, 'player/get_state', lambda _request, response: response)
     # The server is there, but nobody serves it: only an answer shows that answers arrive.
     with pytest.raises(AssertionError, match='timed out'):
-        wait_until(client.ready, 3.0, step=spin)
-    executor.add_node(serving)
-    wait_until(client.ready, step=spin)
+        spinner.spin_until(client.ready, 3.0)
+    spinner.add(serving)
+    spinner.spin_until(client.ready)
     answer = client.call(StepRun.Request(frames=7))
-    wait_until(answer.done, step=spin)
+    spinner.spin_until(answer.done)
     assert asked == [7]
     client.close()
     assert list(asking.clients) == []
-    executor.shutdown()

@@ -33,17 +33,8 @@ def test_what_is_declared_of_a_participant_is_read_back(acks):
 
 
 @pytest.fixture
-def make(ros_context):
-    """Makes nodes that end with the test."""
-    nodes = []
-
-    def node(name, namespace):
-        nodes.append(Node(name, context=ros_context, namespace=namespace))
-        return nodes[-1]
-
-    yield node
-    for item in nodes:
-        item.destroy_node()
+def make(spinner):
+    return lambda name, namespace: spinner.make_node(name, namespace=namespace)
 
 
 def test_the_mapper_of_another_stack_is_not_the_one_of_this_stack(make):

@@ -1,27 +1,22 @@
 """A bridge in a separate process that plays a small recorded sequence, and its audience."""
 
-import subprocess
-import sys
 from contextlib import contextmanager
 
 from osmabench_ros.msg import LabelInfo, LightingState, RunInfo, RunState
-from osmabench_ros.srv import ControlRun, StepRun
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.bringup.spec.isolation import make_isolated_environment
-from osmabench_ros.ros.matched_client import LifecycleClient, MatchedClient
+from osmabench_ros.ros.matched_client import LifecycleClient
 from osmabench_ros.ros.messages.poses import stamp_from_message
 from osmabench_ros.ros.node.frame_receiver import Acknowledger, FrameReceiver
 from osmabench_ros.ros.qos import clock_profile, latched_profile
 from osmabench_ros.sequences.layout import OSMA
 from osmabench_ros.sequences.writer import FolderWriter
+from support.ros_processes import call_run, node_arguments, process
 from support.waiting import Spinner
 from support.world.frames import FRAMES, INFO, write_frames
 
-BRIDGE = 'simulator_bridge'
+BRIDGE = topics.BRIDGE
 
 
 def write_sequence(directory, frames=FRAMES):
@@ -33,17 +28,9 @@ def write_sequence(directory, frames=FRAMES):
 @contextmanager
 def bridge_process(domain, **parameters):
     """Start a bridge; it waits to be configured."""
-    command = [sys.executable, '-m', 'osmabench_ros.nodes.simulator_bridge_node', '--ros-args']
-    for name, value in parameters.items():
-        command += ['-p', f'{name}:={value}']
-    process = subprocess.Popen(
-        command, env=dict(make_isolated_environment(domain)), stderr=subprocess.PIPE, text=True
-    )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.communicate(timeout=180)
+    values = {'autostart': False, **parameters}
+    with process(domain, *node_arguments('simulator_bridge_node', values)) as running:
+        yield running
 
 
 class Audience(Spinner):
@@ -58,9 +45,8 @@ class Audience(Spinner):
     """
 
     def __init__(self, context, *, lockstep=False, acknowledges=None):
-        self.node = Node('audience', context=context)
-        self.executor = SingleThreadedExecutor(context=context)
-        self.executor.add_node(self.node)
+        super().__init__(context)
+        self.node = self.make_node('audience')
         self.manager = LifecycleClient(self.node, self.executor, timeout_s=60.0)
         self.frames = []
         self.clocks_ns = []
@@ -121,19 +107,6 @@ class Audience(Spinner):
         """Describe the last state of the run."""
         return str(self.state)
 
-    def call(self, kind, name, **request):
-        """Call a service of the bridge."""
-        client = MatchedClient(self.node, kind, name, BRIDGE)
-        self.spin_until(client.ready)
-        future = client.call(kind.Request(**request))
-        self.spin_until(future.done)
-        client.close()
-        return future.result()
-
-    def control(self, name):
-        """Start, pause or reset the run."""
-        return self.call(ControlRun, name)
-
-    def step(self, frames):
-        """Step the run."""
-        return self.call(StepRun, topics.STEP_RUN, frames=frames)
+    def control(self, name, frames=0):
+        """Start, pause, reset or step the run."""
+        return call_run(self, self.node, BRIDGE, name, frames)

@@ -4,9 +4,9 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
-from osmabench_ros.base.contract import FRAME_TOPICS
+from osmabench_ros.base.contract import FRAME_TOPICS, STEP_RUN
 from osmabench_ros.bringup.spec.isolation import make_isolated_environment
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.sequences.bags.recording_report import read_report
@@ -43,12 +43,8 @@ class Listener(Spinner):
     """A node that keeps topic and bytes, in hexadecimal, of its messages, and calls runs."""
 
     def __init__(self, context, topics):
-        from rclpy.executors import SingleThreadedExecutor
-        from rclpy.node import Node
-
-        self.node = Node('listener', context=context)
-        self.executor = SingleThreadedExecutor(context=context)
-        self.executor.add_node(self.node)
+        super().__init__(context)
+        self.node = self.make_node('listener')
         self.heard = []
         for topic in topics:
             self._subscribe(topic)
@@ -84,28 +80,29 @@ class Listener(Spinner):
 
     def call(self, server, name, frames=0):
         """Call a service of a run, and return its answer."""
-        from osmabench_ros.srv import ControlRun, StepRun
+        return call_run(self, self.node, server, name, frames)
 
-        from osmabench_ros.ros.matched_client import MatchedClient
 
-        kind = StepRun if name == 'step_run' else ControlRun
-        client = MatchedClient(self.node, kind, name, server)
-        self.spin_until(client.ready)
-        request = kind.Request(frames=frames) if kind is StepRun else kind.Request()
+def call_run(spinner, node, server, name, frames=0):
+    """Call a service of a run from a node, and return its answer."""
+    from osmabench_ros.srv import ControlRun, StepRun
+
+    from osmabench_ros.ros.matched_client import MatchedClient
+
+    kind = StepRun if name == STEP_RUN else ControlRun
+    request = kind.Request(frames=frames) if kind is StepRun else kind.Request()
+    with closing(MatchedClient(node, kind, name, server)) as client:
+        spinner.spin_until(client.ready)
         future = client.call(request)
-        self.spin_until(future.done)
-        client.close()
-        return future.result()
+        spinner.spin_until(future.done)
+    return future.result()
 
 
 @contextmanager
 def listening(domain, *topics):
     """Yield a node of this process that receives topics of a domain."""
-    with context_in(domain) as context:
-        listener = Listener(context, topics)
+    with context_in(domain) as context, closing(Listener(context, topics)) as listener:
         yield listener
-        listener.executor.shutdown()
-        listener.node.destroy_node()
 
 
 def wait_until_recorded(folder, frames):

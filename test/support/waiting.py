@@ -1,11 +1,9 @@
 """How tests wait: for an event, with a generous limit."""
 
 import time
-from typing import Any, TypeVar
 
 import psutil
 
-T = TypeVar('T')
 PERIOD_S = 0.02
 
 
@@ -27,9 +25,31 @@ def is_alive(pid):
 
 
 class Spinner:
-    """What spins an executor while it waits."""
+    """Nodes in a context, by default the global one, that are spun while it waits."""
 
-    executor: Any
+    def __init__(self, context=None):
+        from rclpy.executors import SingleThreadedExecutor
+
+        self.context = context
+        self.nodes = []
+        self.executor = SingleThreadedExecutor(context=context)
+
+    def add(self, node):
+        """Spin a node too, and return it."""
+        self.executor.add_node(node)
+        self.nodes.append(node)
+        return node
+
+    def make_node(self, name, **options):
+        """Return another node that is spun."""
+        from rclpy.node import Node
+
+        return self.add(Node(name, context=self.context, **options))
+
+    def close(self):
+        self.executor.shutdown()
+        for node in self.nodes:
+            node.destroy_node()
 
     def state_in_words(self):
         """Describe the last state of a wait that timed out."""
