@@ -117,33 +117,6 @@ def test_a_paused_player_rests_and_goes_on(ros_domain, recorded):
         assert len(listener.end()) == 20
 
 
-@pytest.mark.full
-def test_a_part_of_the_bag_at_another_rate_under_another_name(ros_domain, recorded):
-    pose = f'/{topics.CAMERA_POSE}'
-    with open_bag(recorded) as bag:
-        first_ns = bag.span_ns[0]
-        poses = list(bag.messages([pose]))
-    start_s = (poses[5].log_ns - first_ns) / 1e9
-    duration_s = (poses[12].log_ns - poses[5].log_ns) / 1e9
-    heard, _, took_s = played(
-        ros_domain,
-        recorded,
-        ['/other/pose', f'/{topics.RUN_INFO}'],
-        remap=f'{pose}:=/other/pose',
-        rate=0.5,
-        start_s=start_s,
-        duration_s=duration_s,
-    )
-    assert [item[1] for item in heard if item[0] == '/other/pose'] == [
-        item.data.hex() for item in poses[5:12]
-    ]
-    # Latched messages from before the start belong to it.
-    assert [item[1] for item in heard if item[0] == f'/{topics.RUN_INFO}'] == [
-        item[1] for item in in_bag(recorded, [f'/{topics.RUN_INFO}'])
-    ]
-    assert took_s > 1.0 + (poses[11].log_ns - poses[5].log_ns) / 1e9 / 0.5
-
-
 def test_types_that_are_not_installed_are_named_and_a_cut_bag_plays_as_far_as_it_goes(
     ros_domain, tmp_path
 ):

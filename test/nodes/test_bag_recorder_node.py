@@ -81,27 +81,6 @@ def test_everything_of_a_run_is_in_the_bag(ros_domain, tmp_path):
         np.testing.assert_array_equal(frame.instance, expected.instance)
 
 
-@pytest.mark.full
-def test_latched_topics_are_written_again_at_each_split(ros_domain, tmp_path):
-    folder = tmp_path / 'bag'
-    record(ros_domain, folder, 30, 20, 320, 240, max_file_bytes=4_000_000, compression='none')
-    files = sorted(folder.glob('*.mcap'))
-    assert len(files) >= 4
-    for file in files:
-        with open_bag(file) as bag:
-            present = {item.topic for item in bag.connections}
-            assert {f'/{name}' for name in LATCHED} <= present, file
-            assert bag.cut_off == ''
-    with open_bag(folder) as bag:
-        assert len(list(bag.messages([f'/{topics.RUN_INFO}']))) == 1
-        stamps = [item.header_stamp_ns for item in bag.messages([f'/{topics.DEPTH}'])]
-        states = [item.data for item in bag.messages([f'/{topics.RUN_STATE}'])]
-    assert stamps == [FIRST_NS + index * STEP_NS for index in range(30)]
-    assert deserialize_message(states[-1], RunState).state == RunState.STATE_FINISHED
-    with AnyReader([folder]) as reader:
-        assert reader.topics[f'/{topics.COLOR}'].msgcount == 30
-
-
 def wait_until_written(folder, *names):
     """Wait for messages on disk; what waits for more is written out after a second."""
 

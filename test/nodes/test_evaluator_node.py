@@ -1,13 +1,11 @@
 """The evaluator over DDS: the final map by itself, and maps that goals of the action ask for."""
 
 import signal
-import subprocess
-import sys
 import threading
+from contextlib import contextmanager
 from functools import partial
 
 import pytest
-import yaml
 from support.world.maps import labelled_map, write_inputs
 
 pytestmark = pytest.mark.ros
@@ -21,11 +19,11 @@ from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo
 from rclpy.action import ActionClient
 from rclpy.node import Node
 from support import SUPPORT
+from support.ros_processes import node_arguments, process
 from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.files import MARKER, read_json
-from osmabench_ros.bringup.spec.isolation import make_isolated_environment
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.nodes.evaluator_node import EvaluatorNode
@@ -364,59 +362,48 @@ def test_the_executor_stays_free_while_a_suite_computes(evaluator, patient):
 PROGRAM = SUPPORT / 'hanging_evaluator.py'
 
 
+@contextmanager
 def started(kind, folder, domain, context):
-    """Start an evaluator on a map and wait until its suite is at work."""
+    """Start an evaluator on a map, and yield it once its suite is at work."""
     write_inputs(folder, labelled_map())
     values = {
         'ground_truth_directory': str(folder / 'ground_truth'),
         'output_directory': str(folder / 'out'),
         'suites': '[{name: hanging}]',
         'plan_file': str(folder / 'plan.json'),
-        'autostart': True,
     }
     (folder / 'plan.json').write_text('{"use_run_info": false}')
-    file = folder / 'parameters.yaml'
-    file.write_text(yaml.safe_dump({'/**': {'ros__parameters': values}}))
-    process = subprocess.Popen(
-        [sys.executable, str(PROGRAM), kind, '--ros-args', '--params-file', str(file)],
-        env=dict(make_isolated_environment(domain)),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    node = Node('recorder', context=context)
-    publisher = node.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
-    publisher.publish(RecordedMap(uri=(folder / 'map').as_uri(), is_final=True))
-    try:
+    _, _, *arguments = node_arguments('evaluator_node', values)
+    with process(domain, str(PROGRAM), kind, *arguments) as running:
+        node = Node('recorder', context=context)
+        publisher = node.create_publisher(RecordedMap, topics.RECORDED_MAP, latched_profile())
+        publisher.publish(RecordedMap(uri=(folder / 'map').as_uri(), is_final=True))
         wait_until(lambda: list(folder.glob('out/.*/vqa/begun.txt')))
-    except AssertionError:
-        process.kill()
-        raise
-    return process
+        yield running
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_evaluation_ends_and_leaves_nothing(
     number, tmp_path, ros_domain, ros_context
 ):
-    process = started('patient', tmp_path, ros_domain, ros_context)
-    process.send_signal(number)
-    _, reported = process.communicate(timeout=180)
-    assert process.returncode == 130, reported
+    with started('patient', tmp_path, ros_domain, ros_context) as running:
+        running.send_signal(number)
+        _, reported = running.communicate(timeout=180)
+    assert running.returncode == 130, reported
     assert [path.name for path in (tmp_path / 'out').iterdir()] == [MARKER]
 
 
 def test_a_suite_that_hears_nothing_does_not_keep_the_process(tmp_path, ros_domain, ros_context):
-    process = started('deaf', tmp_path, ros_domain, ros_context)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=180)
-    assert process.returncode != 0
+    with started('deaf', tmp_path, ros_domain, ros_context) as running:
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=180)
+    assert running.returncode != 0
     assert not (tmp_path / 'out' / REPORT).exists()
 
 
 def test_after_a_kill_the_next_evaluation_is_whole(tmp_path, ros_domain, ros_context):
-    process = started('patient', tmp_path, ros_domain, ros_context)
-    process.kill()
-    process.communicate(timeout=180)
+    with started('patient', tmp_path, ros_domain, ros_context) as running:
+        running.kill()
     assert not (tmp_path / 'out' / REPORT).exists()
     folders = (tmp_path / name for name in ('map', 'ground_truth', 'out'))
     inputs = EvaluationInputs(identify_unnamed_run(), *folders, device='cpu')

@@ -15,6 +15,7 @@ from nodes.node_stage import DOWN, UP, on_stage, openings
 from osmabench_ros.msg import FrameAck, LabelInfo, RecordedMap, RunInfo, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from rclpy.node import Node
+from support.messages import put
 from support.world.maps import LABELS, labelled_map
 
 from osmabench_ros.base import contract as topics
@@ -112,7 +113,7 @@ def test_a_scene_graph_alone_is_a_map(record):
 
 
 def test_chunks_come_in_any_order_and_twice(record, monkeypatch):
-    announcement, chunks = map_to_messages(labelled_map(), 'mapper', is_final=True)
+    announcement, chunks = whole_map()
     [whole] = chunks
     pieces = [whole.data[start : start + 2000] for start in range(0, len(whole.data), 2000)]
     announcement.chunk_count = len(pieces)
@@ -137,87 +138,54 @@ def test_chunks_come_in_any_order_and_twice(record, monkeypatch):
     assert node.health().values['map_bytes'] == announcement.payload_size
 
 
-def whole_map(**changes):
-    announcement, chunks = map_to_messages(labelled_map(), 'mapper', is_final=True)
-    for name, value in changes.items():
-        setattr(announcement, name, value)
-    return announcement, chunks
+def whole_map(made=None, **options):
+    given = {'participant': 'mapper', 'is_final': True, **options}
+    return map_to_messages(labelled_map() if made is None else made, **given)
 
 
-def changed_graph(change):
-    message = graph_alone()
-    change(message)
-    return message, []
+def graph_only():
+    return graph_alone(), []
 
 
-def without_frame(message):
-    message.header.frame_id = message.graph.header.frame_id = ''
-
-
-def wrong_frame():
+def in_frame_odom():
     source = labelled_map()
     parts = {name: replace(getattr(source, name), frame_id='odom') for name in ('header', 'graph')}
-    return map_to_messages(replace(source, **parts), 'mapper', is_final=True)
+    return whole_map(replace(source, **parts))
 
 
-def noise():
-    rubbish = bytes(range(256)) * 4
-    digest = sha256(rubbish).hexdigest()
-    announcement, chunks = whole_map(digest=digest, payload_size=len(rubbish))
-    chunks[0].digest, chunks[0].data = digest, rubbish
-    return announcement, chunks
-
-
-def changed_chunk(change):
-    announcement, chunks = whole_map()
-    change(chunks[0])
-    return announcement, chunks
+NOISE = bytes(range(256)) * 4
+OF_NOISE = {
+    '0.digest': sha256(NOISE).hexdigest(), '0.payload_size': len(NOISE),
+    '1.0.digest': sha256(NOISE).hexdigest(), '1.0.data': NOISE,
+}  # fmt: skip
+CORNER, CLASS = '0.graph.objects.1.box_min.x', '0.graph.objects.0.labels.0.class_id'
+FRAME, FRAME_OF_GRAPH = '0.header.frame_id', '0.graph.header.frame_id'
 
 
 @pytest.mark.parametrize(
-    ('garbage', 'words'),
+    ('sound', 'changes', 'words'),
     [
-        (wrong_frame, 'from mapper: the map is in frame "odom", the run in "world"'),
-        (
-            lambda: changed_graph(lambda m: setattr(m.graph.header, 'frame_id', 'odom')),
-            'the graph is in frame "odom", the map in "world"',
-        ),
-        (lambda: changed_graph(without_frame), 'names no frame_id'),
-        (
-            lambda: changed_graph(lambda m: setattr(m.graph.objects[1].box_min, 'x', np.nan)),
-            'from mapper: topic "semantic_map": object 2: box corners are not finite',
-        ),
-        (
-            lambda: changed_graph(
-                lambda m: setattr(m.graph.objects[0].labels[0], 'class_id', 999)
-            ),
-            'from mapper: objects: label ids [999] are not in label set "room"',
-        ),
-        (noise, 'from mapper: the packed map is not a readable zip archive'),
-        (lambda: whole_map(payload_format='pickle'), 'payload_format "pickle" is unknown'),
-        (
-            lambda: (whole_map()[0], []),
-            '1 of the 1 chunks did not come of the map that mapper announced',
-        ),
-        (
-            lambda: (whole_map(payload_size=2**31, chunk_count=256)[0], []),
-            '256 of the 256 chunks did',
-        ),
-        (
-            lambda: changed_chunk(lambda chunk: chunk.data.extend(b'more')),
-            'does not fit the map that mapper announced',
-        ),
-        (
-            lambda: changed_chunk(lambda chunk: setattr(chunk, 'count', 2)),
-            'does not fit the map that mapper announced',
-        ),
+        (in_frame_odom, {}, 'from mapper: the map is in frame "odom", the run in "world"'),
+        (graph_only, {FRAME_OF_GRAPH: 'odom'}, 'the graph is in frame "odom", the map in "world"'),
+        (graph_only, {FRAME: '', FRAME_OF_GRAPH: ''}, 'names no frame_id'),
+        (graph_only, {CORNER: np.nan}, 'mapper: topic "semantic_map": object 2: box corners are'),
+        (graph_only, {CLASS: 999}, 'mapper: objects: label ids [999] are not in label set "room"'),
+        (whole_map, OF_NOISE, 'from mapper: the packed map is not a readable zip archive'),
+        (whole_map, {'0.payload_format': 'pickle'}, 'payload_format "pickle" is unknown'),
+        (whole_map, {'1': []}, '1 of the 1 chunks did not come of the map that mapper announced'),
+        (whole_map, {'1': [], '0.payload_size': 2**31, '0.chunk_count': 256}, '256 of the 256'),
+        (whole_map, {'1.0.data': bytes(2**17)}, 'does not fit the map that mapper announced'),
+        (whole_map, {'1.0.count': 2}, 'does not fit the map that mapper announced'),
     ],
     ids=range(11),
 )
-def test_garbage_ends_the_recorder_with_the_reason(garbage, words, record, capsys):
+def test_garbage_ends_the_recorder_with_the_reason(sound, changes, words, record, capsys):
+    messages = list(sound())
+    for place, value in changes.items():
+        put(messages, place, value)
     recording = record(plan={'chunk_timeout_s': 0.5})
     recording.announce_run()
-    recording.send(*garbage())
+    recording.send(*messages)
     reported = recording.failure(capsys)
     assert 'topic "semantic_map' in reported
     assert words in reported
@@ -254,7 +222,7 @@ def test_class_ids_need_a_label_set(record, capsys):
 def test_a_final_map_may_be_said_twice_but_not_changed(record, capsys):
     recording = record()
     for _ in range(2):
-        recording.send(*map_to_messages(labelled_map(), 'mapper', is_final=True))
+        recording.send(*whole_map())
     recording.stage.spin_until(lambda: bool(recording.recorded))
     recording.stage.spin_for(0.3)
     assert recording.stage.node.exit_code is None
@@ -278,14 +246,14 @@ def test_only_maps_of_the_named_participant_count(record):
 def test_intermediate_maps_are_kept_evenly_and_bounded(record):
     recording = record(plan={'keep_intermediate_maps': True, 'max_snapshots': 3})
     for second in range(8):
-        recording.send(*map_to_messages(at(second * 10**9), 'mapper', is_final=False))
+        recording.send(*whole_map(at(second * 10**9), is_final=False))
         values = recording.stage.node.health().values
         recording.stage.spin_until(
             lambda values=values: (
                 recording.stage.node.health().values['map_bytes'] > values['map_bytes']
             )
         )
-    recording.send(*map_to_messages(at(8 * 10**9), 'mapper', is_final=True))
+    recording.send(*whole_map(at(8 * 10**9)))
     recording.stage.spin_until(lambda: bool(recording.recorded))
     kept = list_snapshots(recording.folder / 'map_snapshots')
     assert [int(path.name) for path in kept] == [0, 4 * 10**9]
@@ -296,7 +264,7 @@ def test_intermediate_maps_are_kept_evenly_and_bounded(record):
 def test_a_map_is_checked_once_and_lies_there_as_it_was_sent(record, monkeypatch, tmp_path):
     recording = record()
     write_map(labelled_map(), tmp_path / 'expected')
-    messages = map_to_messages(labelled_map(), 'mapper', is_final=True)
+    messages = whole_map()
     checked, original = [], storage.check_content
 
     def counted(raw):
@@ -312,8 +280,8 @@ def test_a_map_is_checked_once_and_lies_there_as_it_was_sent(record, monkeypatch
 
 def test_intermediate_maps_are_left_out_unless_asked_for(record):
     recording = record()
-    recording.send(*map_to_messages(at(1), 'mapper', is_final=False))
-    recording.send(*map_to_messages(at(2), 'mapper', is_final=True))
+    recording.send(*whole_map(at(1), is_final=False))
+    recording.send(*whole_map(at(2)))
     recording.stage.spin_until(lambda: bool(recording.recorded))
     assert {path.name for path in recording.folder.iterdir()} == {'map', 'parameters.yaml'}
 

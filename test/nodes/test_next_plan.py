@@ -11,8 +11,7 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
 import rclpy
-from lifecycle_msgs.msg import Transition
-from nodes.node_stage import Stage
+from nodes.node_stage import DOWN, UP, Stage
 from pydantic import BaseModel
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
@@ -37,12 +36,6 @@ from osmabench_ros.ros.node.participants import DeclaredParticipant
 from osmabench_ros.sequences.bags.playback import PlaybackSettings
 from osmabench_ros.sequences.bags.recording_report import RecordingSettings
 
-CONFIGURE, ACTIVATE, DEACTIVATE, CLEANUP = (
-    Transition.TRANSITION_CONFIGURE,
-    Transition.TRANSITION_ACTIVATE,
-    Transition.TRANSITION_DEACTIVATE,
-    Transition.TRANSITION_CLEANUP,
-)
 OF_STACK = ('first_map', 'second_map')
 
 
@@ -181,13 +174,13 @@ def test_a_node_is_configured_again_with_another_plan(case, ros, tmp_path):
         stack = [stage.peer.create_publisher(PointCloud2, topic, 1) for topic in OF_STACK]
         for file, plan, value in zip(files, made.plans, made.values, strict=True):
             assert manager.set('plan_file', file) == ''
-            manager.change(CONFIGURE, ACTIVATE)
+            manager.change(*UP)
             assert node.settings == plan
             assert node.get_parameter('plan_file').value == file
             stage.spin_until(lambda: made.shown(node, stage) == value, 60.0)  # noqa: B023
             # In the middle of a run its settings stay.
             assert 'it is active' in manager.set('plan_file', files[0])
-            manager.change(DEACTIVATE, CLEANUP)
+            manager.change(*DOWN)
         assert len(stack) == len(OF_STACK)
     finally:
         stage.close()
@@ -204,7 +197,7 @@ def test_a_plan_that_is_wrong_is_refused_and_the_last_one_stays(ros, tmp_path):
         assert 'mappr' in manager.set('plan_file', str(bad))
         assert 'missing.json' in manager.set('plan_file', str(tmp_path / 'missing.json'))
         assert 'plan_file alone may be set' in manager.set('seed', 5)
-        manager.change(CONFIGURE)
+        manager.change(UP[0])
         assert stage.node.settings == settings.MapperSettings(mapper='tsdf', seed=4)
         assert stage.node.get_parameter('seed').value == 4
         assert stage.node.get_parameter('mapper').value == 'tsdf'

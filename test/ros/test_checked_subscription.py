@@ -14,6 +14,7 @@ from osmabench_ros.msg import LabelClass, LabelInfo, RunInfo, SemanticMap
 from rclpy.node import Node
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Image
+from support.messages import put
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.errors import ContractError
@@ -127,16 +128,6 @@ def absurd():
     yield topics.CAMERA_POSE, 'header.frame_id', 'y' * 10**6
 
 
-def put(message, place, value):
-    *way, last = place.split('.')
-    for name in way:
-        message = getattr(message, name)
-    if last.isdigit():
-        message[int(last)] = value
-    else:
-        setattr(message, last, value)
-
-
 def test_the_frame_without_absurdities_is_one():
     assert frame_from_messages(0, 0, parts()).world_points().shape == (12, 3)
 
@@ -152,7 +143,9 @@ def test_a_frame_with_absurd_content_is_refused(topic, place, value):
     with pytest.raises(ContractError) as reported:
         frame_from_messages(0, 0, messages)
     assert len(str(reported.value)) < 500
+    # Of a camera and an image of other widths either may be wrong.
     assert 'topic' in str(reported.value)
+    assert topic in str(reported.value) or place == 'width'
 
 
 def test_depth_that_is_nowhere_valid_is_a_frame_without_points():

@@ -7,15 +7,6 @@ pytest.importorskip('rclpy')
 from osmabench_ros.nodes.frame_player import Acknowledgements, RealtimeClock
 
 
-def test_a_frame_is_complete_once_everybody_acknowledged_it():
-    acks = Acknowledgements(['a', 'b'], timeout_s=10.0)
-    acks.expect(100, now_s=0.0)
-    acks.receive('a', 100, 0.0)
-    assert not acks.complete
-    acks.receive('b', 100, 0.0)
-    assert acks.complete
-
-
 def test_an_older_frame_is_not_the_one_that_is_owed():
     acks = Acknowledgements(['a'], timeout_s=10.0)
     acks.expect(50, 0.0)

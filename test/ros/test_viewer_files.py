@@ -11,41 +11,34 @@ pytest.importorskip('rclpy')
 
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path as PathMessage
-from osmabench_ros.msg import EvaluationReport, RunInfo, RunState
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import CameraInfo, Image, PointCloud2
 from visualization_msgs.msg import MarkerArray
 
 from osmabench_ros.base import contract as topics
+from osmabench_ros.ros import qos
 from osmabench_ros.ros.messages.markers import EDGES, LABELS, NODES, STRUCTURE
-from osmabench_ros.ros.qos import (
-    frame_profile,
-    latched_profile,
-    observer_profile,
-    require_compatible,
-)
+from osmabench_ros.ros.messages.message_definitions import message_class
 from osmabench_ros.semantics.scene_graph import RelationType
 
 CONFIG = Path(__file__).resolve().parents[2] / 'config'
-FRAMES = frame_profile(lockstep=True)
+FRAMES = qos.frame_profile(lockstep=True)
+OF_RUNS = {topics.Delivery.FRAME: FRAMES, topics.Delivery.LATCHED: qos.latched_profile()}
+OF_VIEWER = {
+    topics.VIEW_PATH: PathMessage,
+    **dict.fromkeys(
+        (topics.VIEW_CLASSES, topics.VIEW_ERRORS, topics.VIEW_GROUND_TRUTH), PointCloud2
+    ),
+    **dict.fromkeys((topics.VIEW_GRAPH, topics.VIEW_GRAPH_ERRORS), MarkerArray),
+}
 PUBLISHED = {
-    topics.COLOR: (Image, FRAMES),
-    topics.DEPTH: (Image, FRAMES),
-    topics.COLOR_INFO: (CameraInfo, FRAMES),
-    topics.DEPTH_INFO: (CameraInfo, FRAMES),
-    topics.CAMERA_POSE: (PoseStamped, FRAMES),
-    topics.VIEW_SEMANTIC: (Image, observer_profile()),
-    topics.VIEW_PATH: (PathMessage, latched_profile()),
-    topics.VIEW_CLASSES: (PointCloud2, latched_profile()),
-    topics.VIEW_ERRORS: (PointCloud2, latched_profile()),
-    topics.VIEW_GROUND_TRUTH: (PointCloud2, latched_profile()),
-    topics.VIEW_GRAPH: (MarkerArray, latched_profile()),
-    topics.VIEW_GRAPH_ERRORS: (MarkerArray, latched_profile()),
-    topics.SEMANTIC_MAP_POINTS: (PointCloud2, latched_profile()),
-    topics.SEMANTIC_MAP_MARKERS: (MarkerArray, latched_profile()),
-    topics.RUN_STATE: (RunState, latched_profile()),
-    topics.RUN_INFO: (RunInfo, latched_profile()),
-    topics.EVALUATION: (EvaluationReport, latched_profile()),
+    **{
+        item.name: (message_class(item.message_type), OF_RUNS[item.delivery])
+        for item in topics.CONTRACT
+        if item.delivery in OF_RUNS
+    },
+    **{name: (kind, qos.latched_profile()) for name, kind in OF_VIEWER.items()},
+    topics.VIEW_SEMANTIC: (Image, qos.observer_profile()),
 }
 """What a viewer may show, with the profile of the publisher."""
 
@@ -82,7 +75,7 @@ def test_rviz_subscribes_to_what_is_published_and_gets_it(display):
     kind, published = PUBLISHED[name]
     assert kind is DISPLAYS[display['Class'].removeprefix('rviz_default_plugins/')]
     wanted = profile(display['Topic'])
-    require_compatible(name, ('publisher', published), ('rviz', wanted))
+    qos.require_compatible(name, ('publisher', published), ('rviz', wanted))
     assert wanted.durability == published.durability, 'what is latched comes to late viewers'
     if published.reliability == ReliabilityPolicy.RELIABLE and published is FRAMES:
         assert wanted.reliability == ReliabilityPolicy.BEST_EFFORT, 'a viewer slows no run down'
