@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from support.world.frames import are_same_images
 from support.world.scenes import CAMERA, room_scene
 
 from osmabench_ros.simulation.conditions import load_condition, parse_condition
@@ -39,20 +40,13 @@ def taken(source):
     return [source.frame(i).frame for i in range(len(source))]
 
 
-def same(one, two):
-    return all(
-        getattr(one, name).tobytes() == getattr(two, name).tobytes()
-        for name in ('color', 'depth_m', 'semantic', 'instance')
-    )
-
-
 def test_frames_are_a_function_of_their_number_in_any_order(frames_of):
     forward = taken(frames_of('sensor_structured_light', seed=3))
     source = frames_of('sensor_structured_light', seed=3)
     backward = [source.frame(i).frame for i in reversed(range(len(source)))][::-1]
-    assert all(same(one, two) for one, two in zip(forward, backward, strict=True))
+    assert all(are_same_images(one, two) for one, two in zip(forward, backward, strict=True))
     other = taken(frames_of('sensor_structured_light', seed=4))
-    assert not same(forward[1], other[1])
+    assert not are_same_images(forward[1], other[1])
 
 
 def test_stamps_follow_the_rate_and_poses_the_path(frames_of):
@@ -100,13 +94,13 @@ def test_dropped_frames_leave_gaps_in_the_stamps(frames_of):
     frames = taken(lossy)
     assert [frame.index for frame in frames] == list(range(len(frames)))
     by_stamp = {frame.stamp_ns: frame for frame in whole}
-    assert all(same(frame, by_stamp[frame.stamp_ns]) for frame in frames)
+    assert all(are_same_images(frame, by_stamp[frame.stamp_ns]) for frame in frames)
 
 
 def test_drift_changes_the_poses_and_not_the_images(frames_of):
     drift = {'kind': 'pose_drift', 'translation_per_m': 0.2}
     true, believed = taken(frames_of('baseline')), taken(frames_of({'effects': [drift]}))
-    assert all(same(one, two) for one, two in zip(true, believed, strict=True))
+    assert all(are_same_images(one, two) for one, two in zip(true, believed, strict=True))
     np.testing.assert_array_equal(true[0].camera_pose.matrix, believed[0].camera_pose.matrix)
     assert np.abs(true[-1].camera_pose.matrix - believed[-1].camera_pose.matrix).max() > 0.01
     last = believed[-1]
@@ -117,7 +111,7 @@ def test_drift_changes_the_poses_and_not_the_images(frames_of):
 def test_objects_move_in_every_image_at_once(frames_of):
     moving = {'names': ['box_6'], 'offset_m': [0.8, 0.0, 0.0], 'span': {'segments': [0, 1]}}
     still, moved = taken(frames_of('baseline')), taken(frames_of({'moving_objects': [moving]}))
-    assert same(still[0], moved[0])
+    assert are_same_images(still[0], moved[0])
     changed = still[-1].instance != moved[-1].instance
     assert changed.mean() > 0.01
     assert (still[-1].depth_m != moved[-1].depth_m)[changed].mean() > 0.9

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from support.world.frames import are_same_images
 from support.world.scenes import CAMERA, room_scene
 
 from osmabench_ros.errors import ConfigError, SimulationError
@@ -52,10 +53,7 @@ def test_frames_are_those_of_the_scene_before_and_of_the_changed_one_after(chang
         camera = ConditionedCamera(scene, simulator, plain, along(plain), 0, opened)
         for number, frame in enumerate(frames):
             seen, _ = camera.take(number)
-            same = all(
-                getattr(seen, name).tobytes() == getattr(frame, name).tobytes()
-                for name in ('color', 'depth_m', 'instance')
-            )
+            same = are_same_images(seen, frame, ('color', 'depth_m', 'instance'))
             # A goal belongs to the segment that reached it.
             assert not same or bool(changed) is (steps[number].segment >= 1)
             differing += not same

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from support.world.geodesics import exact_distances_m
 from support.world.runs import small_config
 from support.world.scenes import RAMP_RUN_M, STOREY_M, ramp_house, room_scene, stair_house
 
@@ -15,7 +14,7 @@ from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.simulation import robot_path
 from osmabench_ros.simulation.habitat.navigation import HabitatNavigation
 from osmabench_ros.simulation.strategies import Lookouts
-from osmabench_ros.simulation.walkable_grid import WalkableGrid
+from osmabench_ros.simulation.walkable_grid import CLIMB_M, WalkableGrid
 
 EYE_M = 1.2
 DOWNSTAIRS, UPSTAIRS = (2.0, 0.8), (8.5, 0.8)
@@ -86,18 +85,39 @@ def test_speed_is_along_the_slope(navigation):
     np.testing.assert_allclose(steps[:-1], 0.75 / 20, atol=1e-6)
 
 
-@pytest.mark.slow
-def test_distances_over_two_floors_are_the_exact_ones_within_a_percent(navigation):
-    points = navigation.draw_points(104, np.random.default_rng(7)).reshape(-1, 2, 3)
-    # A place keeps the radius and a cell clear; two points are on the floor below the ramp's foot.
-    exact = exact_distances_m(points, clearance_m=0.2 + 0.05)
-    points, exact = points[np.isfinite(exact)], exact[np.isfinite(exact)]
-    climbs = points[:, 0, 2] != points[:, 1, 2]
-    assert len(points) >= 50
-    assert climbs.sum() >= 20
-    error = np.array([navigation.distance_m(*pair) for pair in points]) / exact - 1
-    assert np.abs(error[climbs]).max() < 0.01
-    assert np.abs(error).max() < 0.0125
+SLOPE = STOREY_M / RAMP_RUN_M
+CLEAR_M = 0.2 + 0.05
+"""A place keeps the radius and a cell clear."""
+
+RAMP = (1 + CLIMB_M / SLOPE, 9 - CLIMB_M / SLOPE), 4.7
+"""The x between which the side of the ramp is too high for a step, and its y."""
+
+PILLAR, PARTITION = ((4.0, 4.1), 1.5), ((6.0, 6.1), 3.0)
+
+
+@pytest.mark.parametrize(
+    ('start', 'goal', 'wall'),
+    [
+        ((2, 0.8, 0), (8.5, 0.8, STOREY_M), RAMP),
+        ((3.5, 3, 0), (7, 2, STOREY_M), RAMP),
+        ((0.5, 1, 0), (9.5, 1.5, STOREY_M), RAMP),
+        ((1, 4, 0), (9, 2.5, 0), PILLAR),
+        ((5, 1, STOREY_M), (8, 0.8, STOREY_M), PARTITION),
+    ],
+)
+def test_distances_are_those_of_a_taut_string_within_a_percent(navigation, start, goal, wall):
+    """A string along a wall: tangents to circles about its ends, arcs, and its length."""
+    (first, last), side = wall
+    length_m = last - first
+    if wall is RAMP:
+        # Next to each end of the ramp is a step.
+        length_m = np.hypot(length_m, SLOPE * length_m) + 2 * (CLIMB_M - SLOPE * CLEAR_M)
+    for (x, y, _), end, sign in ((start, first, 1), (goal, last, -1)):
+        along, across = sign * (x - end), -abs(y - side)
+        away = np.hypot(along, across)
+        turn = np.arctan2(across, along) - np.arccos(CLEAR_M / away)
+        length_m += np.sqrt(away**2 - CLEAR_M**2) + CLEAR_M * (turn % (2 * np.pi) - np.pi / 2)
+    assert navigation.distance_m(*np.array([start, goal])) == pytest.approx(length_m, rel=0.01)
 
 
 @pytest.mark.full

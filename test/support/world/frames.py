@@ -53,6 +53,11 @@ def map_frames(mapper, frames):
     return mapper.semantic_map(final=True)
 
 
+def are_same_images(one, two, names=('color', 'depth_m', 'semantic', 'instance')):
+    """Return whether two frames, or renderings, have the same images to the bit."""
+    return all(getattr(one, name).tobytes() == getattr(two, name).tobytes() for name in names)
+
+
 def assert_same_frame(read, frame):
     """Compare frames without their depth, which formats round."""
     assert (read.index, read.stamp_ns) == (frame.index, frame.stamp_ns)

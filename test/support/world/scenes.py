@@ -14,6 +14,7 @@ from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Light, Material, Mesh, Scene, SceneObject
+from osmabench_ros.scenes.visibility import RayCaster
 from osmabench_ros.semantics.labels import COLOR_EXAMPLES, LabelSet
 from osmabench_ros.sequences.ground_truth import build_ground_truth
 from support import TESTS
@@ -247,13 +248,8 @@ def door_scene():
 
 def cast_rays(scene, camera, pose):
     """Return depth along the optical axis and instance ids by ray casting with Embree."""
-    o3d = pytest.importorskip('open3d')
-    caster = o3d.t.geometry.RaycastingScene()
-    for item in scene.objects:
-        faces = o3d.core.Tensor(item.world_faces.astype(np.uint32))
-        caster.add_triangles(o3d.core.Tensor(item.world_vertices), faces)
-    directions = camera.rays() @ pose.rotation.T
-    rays = np.concatenate([np.broadcast_to(pose.translation, directions.shape), directions], -1)
-    hits = caster.cast_rays(o3d.core.Tensor(rays.astype(np.float32)))
-    ids = np.array([*(item.instance_id for item in scene.objects), 0])
-    return hits['t_hit'].numpy(), ids[np.minimum(hits['geometry_ids'].numpy(), len(ids) - 1)]
+    pytest.importorskip('open3d')
+    directions = (camera.rays() @ pose.rotation.T).reshape(-1, 3)
+    origins = np.broadcast_to(pose.translation, directions.shape)
+    found = RayCaster(scene).find_first_hits(origins, directions)
+    return tuple(image.reshape(camera.height, camera.width) for image in found)
