@@ -16,50 +16,19 @@ else:
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-ROS = frozenset(
-    [
-        'action_msgs',
-        'ament_cmake',
-        'ament_cmake_pytest',
-        'builtin_interfaces',
-        'diagnostic_msgs',
-        'geometry_msgs',
-        'launch',
-        'launch_ros',
-        'lifecycle_msgs',
-        'nav_msgs',
-        'rclpy',
-        'ros2launch',
-        'rosgraph_msgs',
-        'rosidl_default_generators',
-        'rosidl_default_runtime',
-        'sensor_msgs',
-        'std_msgs',
-        'std_srvs',
-        'tf2_ros',
-        'vision_msgs',
-        'visualization_msgs',
-    ]
+ROS = (
+    'action_msgs ament_cmake ament_cmake_pytest builtin_interfaces diagnostic_msgs geometry_msgs '
+    'launch launch_ros lifecycle_msgs nav_msgs rclpy ros2launch rosgraph_msgs '
+    'rosidl_default_generators rosidl_default_runtime sensor_msgs std_msgs std_srvs tf2_ros '
+    'vision_msgs visualization_msgs'
 )
 """Released for Jazzy, Kilted and Lyrical by rosdistro's lists of 2026-08-22 (8468e88ccd)."""
 
-SYSTEM = {
-    'python3-hypothesis': 'python3-hypothesis',
-    'python3-jinja2': 'python3-jinja2',
-    'python3-numpy': 'python3-numpy',
-    'python3-packaging': 'python3-packaging',
-    'python3-pandas': 'python3-pandas',
-    'python3-pil': 'python3-pil',
-    'python3-psutil': 'python3-psutil',
-    'python3-pytest': 'python3-pytest',
-    'python3-pytest-timeout': 'python3-pytest-timeout',
-    'python3-rich': 'python3-rich',
-    'python3-scipy': 'python3-scipy',
-    'python3-setuptools': 'python3-setuptools',
-    'python3-skimage': 'python3-skimage',
-    'python3-yaml': 'python3-yaml',
-}
-"""Package of apt for each key, by the rules for Noble in rosdep/*.yaml of the same commit."""
+PYTHON = (
+    'hypothesis jinja2 numpy packaging pandas pil psutil pytest pytest-timeout rich scipy '
+    'setuptools skimage yaml'
+)
+"""python3-NAME is the key and the package of apt, by the rules for Noble in rosdep/*.yaml then."""
 
 KEYS = {'pillow': 'python3-pil', 'pyyaml': 'python3-yaml', 'scikit-image': 'python3-skimage'}
 """rosdep's keys of Python packages that are not python3-NAME."""
@@ -75,11 +44,16 @@ def keys():
 
 @pytest.mark.parametrize('key', keys())
 def test_a_key_of_package_xml_is_had_from_apt(key):
-    assert key in ROS or key in SYSTEM, 'look it up in rosdistro, and record it above'
+    known = [*ROS.split(), *(f'python3-{name}' for name in PYTHON.split())]
+    assert key in known, 'look it up in rosdistro, and record it above'
+
+
+def read_project():
+    return tomllib.loads((REPOSITORY / 'pyproject.toml').read_text('utf-8'))['project']
 
 
 def declared():
-    project = tomllib.loads((REPOSITORY / 'pyproject.toml').read_text('utf-8'))['project']
+    project = read_project()
     extras = project['optional-dependencies']
     lines = [*project['dependencies'], *(line for name in NEEDED for line in extras[name])]
     # open3d-cpu is open3d without CUDA, only for x86; Ubuntu 24.04 runs on others too.
@@ -121,7 +95,7 @@ def pins(name):
 
 def dependencies():
     """Return the ranges that pyproject.toml gives, extras included, by name."""
-    project = tomllib.loads((REPOSITORY / 'pyproject.toml').read_text('utf-8'))['project']
+    project = read_project()
     extras = project['optional-dependencies'].values()
     found = {}
     for line in (*project['dependencies'], *(line for extra in extras for line in extra)):
@@ -153,8 +127,7 @@ def test_a_requirement_stands_in_one_file_once_for_each_system():
 
 
 def test_the_version_is_the_same_everywhere():
-    project = tomllib.loads((REPOSITORY / 'pyproject.toml').read_text('utf-8'))['project']
-    version = project['version']
+    version = read_project()['version']
     assert ET.parse(REPOSITORY / 'package.xml').findtext('version') == version
     assert f'\nversion: {version}\n' in (REPOSITORY / 'CITATION.cff').read_text('utf-8')
     assert f'\n{version} (' in (REPOSITORY / 'CHANGELOG.rst').read_text('utf-8')

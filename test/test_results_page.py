@@ -1,12 +1,12 @@
 """docs/results.md from reports: means, intervals, parts not run, and values of papers."""
 
 import csv
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +16,15 @@ from scipy import stats
 from support.benchmark_scripts import benchmark_script
 from support.published_data import SEGMENTATION
 from support.waiting import wait_until
-from support.world.runs import small_config
+from support.world.runs import plans_of, small_config
 
+from osmabench_ros.base.files import claim_folder, write_json
 from osmabench_ros.errors import ConfigError
+from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import load_config
+from osmabench_ros.runs.matrix_on_disk import write_manifest
+from osmabench_ros.runs.report_model import RunReport, Status, join_run
+from osmabench_ros.runs.timings import TIMINGS, Measurements, Participation, timings_of
 from osmabench_ros.simulation.conditions import load_condition
 from osmabench_ros.vqa.question_files import write_records
 from osmabench_ros.vqa.questions import AnswerType, Question
@@ -39,15 +44,6 @@ suites: [{name: map_geometry}, {name: map_trajectory}]
 ERRORS_M = (0.1, 0.3, 0.2)
 
 
-def record(run_id, seed, condition, mapper, suite, metric, value):
-    return {
-        'run_id': run_id, 'dataset': 'apartment', 'scene': f'seed_{seed}', 'condition': condition,
-        'mapper': mapper, 'simulator': 'opengl', 'seed': seed, 'suite': suite, 'mode': None,
-        'metric': metric, 'class_name': '', 'value': value, 'low': None, 'high': None, 'n': 9,
-        'higher_is_better': suite == 'map_geometry', 'applicable': True,
-    }  # fmt: skip
-
-
 @pytest.fixture
 def matrix(tmp_path):
     """Three apartments under two conditions; the last two runs failed."""
@@ -55,50 +51,35 @@ def matrix(tmp_path):
     file.write_text(CONFIG)
     config = load_config(str(file))
     root = tmp_path / 'out' / 'few'
-    runs = [(seed, 'baseline') for seed in (1, 2, 3)] + [(seed, 'velocity') for seed in (1, 2, 3)]
-    for order, (seed, condition) in enumerate(runs):
-        run_id = f'apartment.seed_{seed}.{condition}.open3d_slam.opengl.{seed}'
-        (root / run_id).mkdir(parents=True)
-        failed = order >= len(runs) - 2
-        metrics = [
-            ('map_geometry', 'f_score_0.05m', (0.5, 0.6, 0.9)[seed - 1]),
-            ('map_trajectory', 'ape_translation_rmse_m', ERRORS_M[seed - 1]),
+    claim_folder(root)
+    plans = plans_of(config, root, 'apartment', 'seed_{seed}')
+    write_manifest(root, config, plans)
+    plans.sort(key=lambda plan: (plan.identity.condition, plan.scene.seed))
+    for order, plan in enumerate(plans):
+        seed, run_id, failed = plan.scene.seed, plan.identity.run_id, order >= len(plans) - 2
+        records = [
+            MetricRecord('map_geometry', '', 'f_score_0.05m', '', (0.5, 0.6, 0.9)[seed - 1]),
+            MetricRecord('map_trajectory', '', 'ape_translation_rmse_m', '', ERRORS_M[seed - 1]),
         ]
-        own = [record(run_id, seed, condition, 'open3d_slam', *item) for item in metrics]
-        report = {
-            'run_id': run_id, 'status': 'failed' if failed else 'complete',
-            'error': 'the mapper died\nand more' if failed else '',
-            'metrics': [] if failed else own, 'remarks': ['track was lost'] * (order == 0),
-        }  # fmt: skip
-        (root / run_id / ('failure.json' if failed else 'report.json')).write_text(
-            json.dumps(report)
+        report = RunReport(
+            run_id=run_id,
+            status=Status.FAILED if failed else Status.COMPLETE,
+            error='the mapper died\nand more' if failed else '',
+            metrics=() if failed else join_run(plan.identity, records),
+            remarks=('track was lost',) * (order == 0),
         )
-        (root / run_id / 'timings.json').write_text(json.dumps({
-            'frames': 60, 'mapper': 'mapper', 'pacing': 'lockstep', 'mapping_s': 20.0,
-            'peak_memory_bytes': {'mapper': (100 + order) << 20}, 'staleness': None,
-            'speed_factor': None, 'runs_at_once': 2, 'final_map_s': 2.0 + order,
-            'participants': [{
-                'name': 'mapper', 'published': 60, 'received': 60, 'mapped': 60,
-                'latency_p50_s': None, 'latency_p95_s': None, 'latency_p99_s': None,
-                'latency_max_s': None, 'processing_mean_s': None,
-            }],
-        }))  # fmt: skip
-        drive = load_condition(condition).model_dump(mode='json')
-        (root / run_id / 'manifest.json').write_text(json.dumps({
+        name = 'failure.json' if failed else 'report.json'
+        write_json(plan.directory / name, report.model_dump(mode='json'))
+        mapping, memory = (Participation('mapper', 60, 60, 60),), {'mapper': (100 + order) << 20}
+        measured = Measurements('lockstep', 60, 'mapper', 20.0, mapping, memory)
+        measured = replace(measured, runs_at_once=2, final_map_s=2.0 + order)
+        write_json(plan.directory / TIMINGS, timings_of(plan.identity, measured))
+        drive = load_condition(plan.identity.condition).model_dump(mode='json')
+        write_json(plan.directory / 'manifest.json', {
             'dataset': 'apartment', 'scene': f'seed_{seed}', 'config': {'condition': drive},
             'versions': {'numpy': '2.0', 'open3d': 'absent'}, 'host': {'cpu': 'a processor'},
-        }))  # fmt: skip
-        os.utime(root / run_id / 'timings.json', (100.0 * order, 100.0 * order))
-    manifest = {
-        'config': config.model_dump(mode='json'),
-        'config_sha256': '',
-        'scenes': [
-            {'dataset': 'apartment', 'scene': f'seed_{item.seed}', 'seed': item.seed}
-            for item in config.seeded_scenes
-        ],
-        'conditions': [load_condition(name).model_dump(mode='json') for name in config.conditions],
-    }
-    (root / 'manifest.json').write_text(json.dumps(manifest))
+        })  # fmt: skip
+        os.utime(plan.directory / TIMINGS, (100.0 * order, 100.0 * order))
     return results.Matrix(file, config, tmp_path / 'out')
 
 

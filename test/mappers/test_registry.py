@@ -4,14 +4,10 @@ from support.libraries import needs
 
 from osmabench_ros.base.extensions import MAPPERS
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.mapper import make_mapper, mapper_class, mapper_names
+from osmabench_ros.mappers.mapper import make_mapper, mapper_class
 from osmabench_ros.semantics.labels import LabelSet
 
 LABELS = LabelSet.from_names('test', ['cup'], ['floor'])
-
-
-def test_the_mappers_of_the_package_are_registered():
-    assert {'oracle', 'noisy_oracle', 'appearance'} <= set(mapper_names())
 
 
 def test_an_unknown_mapper_is_named_with_the_nearest_one():
@@ -35,13 +31,3 @@ def test_whether_ground_truth_is_read_is_known_before_a_mapper_is_made():
 def test_an_unknown_option_is_named(name):
     with pytest.raises(ConfigError, match=f'"{name}": unknown key "voxel".*"voxel_m"'):
         make_mapper(name, label_set=LABELS, options={'voxel': 0.1})
-
-
-def test_wrong_options_are_named():
-    with pytest.raises(ConfigError, match=r'"oracle": voxel_m: .*greater than 0.001 \(it is -1'):
-        make_mapper('oracle', label_set=LABELS, options={'voxel_m': -1})
-
-
-def test_options_reach_the_mapper():
-    mapper = make_mapper('oracle', label_set=LABELS, options={'voxel_m': 0.07})
-    assert mapper.options.voxel_m == 0.07

@@ -27,13 +27,10 @@ AFTER = [0.64, 0.61, 0.73, 0.55, 0.70, 0.60, 0.78, 0.57]
 
 
 def record(value, **changes):
-    fields = {
-        'run_id': 'x', 'dataset': 'set', 'scene': 'home', 'condition': 'baseline',
-        'mapper': 'mine', 'simulator': 'opengl', 'seed': 0, 'suite': 'segmentation',
-        'mode': 'strict', 'metric': 'macc', 'class_name': '', 'low': None, 'high': None, 'n': 1,
-        'higher_is_better': True, 'applicable': value is not None, **changes,
-    }  # fmt: skip
-    return MetricRecord(value=value, **fields)
+    run = {'dataset': 'set', 'scene': 'home', 'condition': 'baseline', 'mapper': 'mine'}
+    metric = {'suite': 'segmentation', 'mode': 'strict', 'metric': 'macc'}
+    given = {'run_id': 'x', 'simulator': 'opengl', **run, **metric, **changes}
+    return MetricRecord(value=value, **given)
 
 
 def scenes(values, **changes):

@@ -3,12 +3,11 @@ import json
 import re
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
-from dataclasses import replace
 from importlib.metadata import entry_points
 
 import pytest
 import vl_convert
-from support.world.matrix import HOSTILE
+from support.world.matrix import HOSTILE, changed_run
 
 from osmabench_ros.reports.charts import matrix_charts
 from osmabench_ros.reports.charts.vega import (
@@ -17,7 +16,7 @@ from osmabench_ros.reports.charts.vega import (
     write_images,
 )
 from osmabench_ros.reports.content import Dialogue
-from osmabench_ros.reports.tidy import Run, join_runs
+from osmabench_ros.reports.tidy import join_runs
 
 VQA = ('exact_questions', '', 'accuracy', '')
 
@@ -65,9 +64,7 @@ def test_colours_come_from_the_page(charts):
 
 def test_names_are_text_even_if_they_look_like_markup_or_expressions(runs):
     name = f'{HOSTILE} ${{1+1}} datum.value'
-    identity = replace(runs[0].plan.identity, mapper=name)
-    run = Run(replace(runs[0].plan, identity=identity), runs[0].report)
-    svg = drawn(matrix_charts.draw_condition_chart([run]))
+    svg = drawn(matrix_charts.draw_condition_chart([changed_run(runs[0], mapper=name)]))
     ElementTree.fromstring(svg)
     assert '<img' not in svg
     assert '${1+1} datum.value' in svg
@@ -105,8 +102,7 @@ def test_a_change_is_the_difference_to_the_baseline_of_the_same_mapper(runs, mon
 
 
 def test_references_are_named_and_have_no_bars(runs):
-    command = runs[1].plan.mapper.model_copy(update={'command': ('mine',)})
-    method = [Run(replace(run.plan, mapper=command), run.report) for run in runs[1::2]]
+    method = [changed_run(run, method=True) for run in runs[1::2]]
     mixed = [run for pair in zip(runs[::2], method, strict=True) for run in pair]
     assert {run.mapper for run in mixed if run.is_reference} == {'oracle'}
     for chart in all_charts(mixed):
@@ -138,12 +134,7 @@ def test_a_chart_is_as_high_as_its_runs_need(runs):
     heights = []
     for count in (3, 10):
         many = [
-            Run(
-                replace(run.plan, identity=replace(run.plan.identity, condition=f'condition {i}')),
-                run.report,
-            )
-            for run in runs[:2]
-            for i in range(count)
+            changed_run(run, condition=f'condition {i}') for run in runs[:2] for i in range(count)
         ]
         svg = ElementTree.fromstring(drawn(matrix_charts.draw_condition_chart(many)))
         heights.append(float(svg.get('height')))

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.world.matrix import changed_run
 
 from osmabench_ros.metrics.comparison import find_smallest_difference
 from osmabench_ros.metrics.statistics import jackknife_interval
@@ -18,9 +19,7 @@ from osmabench_ros.reports.comparison import (
 from osmabench_ros.reports.content import gather
 from osmabench_ros.reports.palette import PointOutcome
 from osmabench_ros.reports.pictures.graph_errors import OUTCOMES, compute_object_shares
-from osmabench_ros.reports.tidy import Run
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.report_model import RunReport
 
 
 @pytest.fixture(scope='module')
@@ -74,16 +73,13 @@ def test_objects_count_their_own_points_only(content):
 
 def scenes_of(runs, values):
     """Return two runs by scene: the first has a value there, the second 0.25."""
-    several = []
-    for key, value in values.items():
-        for run in runs[:2]:
-            plan = replace(run.plan, identity=replace(run.plan.identity, scene_key=key))
-            records = tuple(
-                replace(record, value=value if run is runs[0] else 0.25)
-                for record in run.report.metrics
-            )
-            several.append(Run(plan, RunReport(**{**dict(run.report), 'metrics': records})))
-    return several
+    return [
+        changed_run(
+            run, [replace(record, value=given) for record in run.report.metrics], scene_key=key
+        )
+        for key, value in values.items()
+        for run, given in zip(runs, (value, 0.25), strict=False)
+    ]
 
 
 def test_the_power_is_that_of_the_observed_spread(runs, content):

@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pandas as pd
 import pytest
+from support.world.matrix import changed_run
 from typer.testing import CliRunner
 
 from osmabench_ros.cli.main import app
@@ -15,7 +16,6 @@ from osmabench_ros.reports.export import (
     export_matrix,
     read_runs,
 )
-from osmabench_ros.reports.tidy import Run
 
 
 @pytest.fixture(scope='module')
@@ -48,21 +48,10 @@ def test_the_tables_hold_the_figures_of_the_runs(out, left):
 def test_the_best_method_of_a_condition_is_bold_and_no_reference_is(left):
     runs = read_runs(left)
     assert not build_headline_paper_table(runs).bold.to_numpy().any()
-    command = {'command': ('mine',)}
-    others = [
-        Run(_changed(run.plan, mapper=run.plan.mapper.model_copy(update=command)), run.report)
-        for run in runs
-    ]
-    table = build_headline_paper_table(others)
+    table = build_headline_paper_table([changed_run(run, method=True) for run in runs])
     assert table.bold['mAcc'].tolist() == [True, False, True, False]
     assert '**' in table.write_markdown()
     assert r'\textbf{' in table.write_latex()
-
-
-def _changed(plan, **changes):
-    from dataclasses import replace
-
-    return replace(plan, **changes)
 
 
 def test_what_is_special_to_latex_and_markdown_is_escaped():

@@ -29,13 +29,17 @@ def scored(plan):
     )
 
 
+def copy_matrix(matrix, root):
+    """Copy a matrix; return the plan of its first run there."""
+    shutil.copytree(matrix.root, root)
+    settings = config()
+    return plan_runs(settings, {settings.scenes[0]: SCENE_KEY}, root)[0]
+
+
 @pytest.fixture(scope='module')
 def plan(matrix, tmp_path_factory):
     """The first run of a copy of the matrix, with a map after every third frame."""
-    root = tmp_path_factory.mktemp('grown') / 'matrix'
-    shutil.copytree(matrix.root, root)
-    settings = config()
-    plan = plan_runs(settings, {settings.scenes[0]: SCENE_KEY}, root)[0]
+    plan = copy_matrix(matrix, tmp_path_factory.mktemp('grown') / 'matrix')
     truth = read_ground_truth(plan.shared_directory / GROUND_TRUTH_FOLDER)
     mapper = make_mapper(
         plan.mapper.name, label_set=truth.label_set, seed=0, options=plan.mapper.options
@@ -90,9 +94,7 @@ def test_it_is_scored_once_and_the_answers_of_the_run_stay(plan, growth):
 
 
 def test_a_method_without_maps_on_the_way_has_its_final_one(matrix, tmp_path):
-    shutil.copytree(matrix.root, tmp_path / 'matrix')
-    settings = config()
-    plan = plan_runs(settings, {settings.scenes[0]: SCENE_KEY}, tmp_path / 'matrix')[0]
+    plan = copy_matrix(matrix, tmp_path / 'matrix')
     frames = [moment.frames for moment in scored(plan).moments]
     assert frames == [read_map(plan.map_directory).header.provenance.frames_used]
 

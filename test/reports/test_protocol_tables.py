@@ -1,13 +1,14 @@
 """Tables of other protocols' questions: what a run has stands there, what it lacks is a dash."""
 
 import pytest
+from support.world.matrix import changed_run
 
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.charts.matrix_charts import draw_question_chart, list_question_charts
 from osmabench_ros.reports.page.page import make_page_environment
 from osmabench_ros.reports.page.tables import build_protocol_tables
-from osmabench_ros.reports.tidy import Run, join_runs
-from osmabench_ros.runs.report_model import RunReport, join_run
+from osmabench_ros.reports.tidy import join_runs
+from osmabench_ros.runs.report_model import join_run
 
 
 def with_figures(run, *figures, mode=''):
@@ -16,8 +17,7 @@ def with_figures(run, *figures, mode=''):
         MetricRecord(suite, mode, metric, name, value, n=8)
         for suite, metric, name, value in figures
     )
-    metrics = (*run.report.metrics, *join_run(run.plan.identity, records))
-    return Run(run.plan, RunReport(**{**dict(run.report), 'metrics': metrics}))
+    return changed_run(run, [*run.report.metrics, *join_run(run.plan.identity, records)])
 
 
 def texts(table):

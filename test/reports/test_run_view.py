@@ -2,6 +2,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from support.world.matrix import changed_run
 
 from osmabench_ros.reports import tidy
 from osmabench_ros.runs.identity import SceneKey
@@ -37,13 +38,11 @@ def test_a_single_run_keeps_its_interval_and_several_are_averaged(runs):
 def moved(run, scene, value=0.6, **seeds):
     """Return a run with another scene, seeds and accuracy."""
     key = SceneKey('boxes', scene, 0, seeds.get('path'))
-    identity = replace(run.plan.identity, scene_key=key, method_seed=seeds.get('method'))
-    metrics = tuple(
+    metrics = (
         replace(record, value=value) if record.metric == 'accuracy' else record
         for record in run.report.metrics
     )
-    report = run.report.model_copy(update={'run_id': identity.run_id, 'metrics': metrics})
-    return tidy.Run(replace(run.plan, identity=identity), report)
+    return changed_run(run, metrics, scene_key=key, method_seed=seeds.get('method'))
 
 
 def test_paths_and_repetitions_count_within_their_scene(matrix):

@@ -3,32 +3,30 @@ import re
 from dataclasses import replace
 
 import pytest
+from support.world.matrix import changed_run
 
 from osmabench_ros.base.files import write_json
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.page import tables
 from osmabench_ros.reports.tidy import Run, read_headlines, select_table_headlines
 from osmabench_ros.runs.identity import SceneKey
-from osmabench_ros.runs.report_model import RunReport
 
 
 def with_values(run, **values):
     """Return a run whose strict figures, named by metric, have other values."""
-    metrics = tuple(
+    metrics = (
         replace(record, value=values[record.metric])
         if record.metric in values and not record.class_name and record.mode in ('strict', '')
         else record
         for record in run.report.metrics
     )
-    return Run(run.plan, RunReport(**{**dict(run.report), 'metrics': metrics}))
+    return changed_run(run, metrics)
 
 
 def as_method(run, scene='room', condition='baseline'):
     """Return a run of a mapper without ground truth, in a scene under a condition."""
-    mapper = run.plan.mapper.model_copy(update={'command': ('mine',)})
     key = SceneKey('boxes', scene, 0)
-    identity = replace(run.plan.identity, scene_key=key, condition=condition)
-    return Run(replace(run.plan, mapper=mapper, identity=identity), run.report)
+    return changed_run(run, method=True, scene_key=key, condition=condition)
 
 
 def test_not_applicable_is_a_dash_and_never_a_zero(runs):
@@ -113,11 +111,8 @@ def test_all_figures_have_a_column_a_run(runs):
 
 def test_means_over_scenes_come_with_their_range(runs):
     assert tables.build_summary_table(runs) == []
-    plan = runs[0].plan
-    elsewhere = replace(
-        plan, identity=replace(plan.identity, scene_key=SceneKey('boxes', 'hall', 0))
-    )
-    other = with_values(Run(elsewhere, runs[0].report), macc=0.2)
+    elsewhere = changed_run(runs[0], scene_key=SceneKey('boxes', 'hall', 0))
+    other = with_values(elsewhere, macc=0.2)
     here = [with_values(runs[0], macc=0.6), with_values(runs[1], macc=0.3)]
     columns, _ = tables.build_headline_table([*here, other])
     oracle, noisy = tables.build_summary_table([*here, other])

@@ -13,10 +13,10 @@ def plane(low, high, z, spacing_m=0.02):
     )
 
 
-def view(parts, **options):
+def view(parts, floors=(0.0,), **options):
     points = np.concatenate([points for points, _ in parts])
     colors = np.concatenate([np.tile(np.uint8(color), (len(p), 1)) for p, color in parts])
-    grid = TopGrid.around(points, (0.0,))
+    grid = TopGrid.around(points, floors)
     return draw_top_view(points, colors, grid, **options), grid
 
 
@@ -26,8 +26,8 @@ def at(image, grid, x, y, z=0.0):
 
 
 def test_the_highest_point_below_the_cut_is_what_shows():
-    floor, table, ceiling = plane((0, 0), (2, 2), 0), plane((0.5, 0.5), (1.5, 1.5), 0.7), None
-    ceiling = plane((0, 0), (2, 2), 2.5)
+    floor, ceiling = plane((0, 0), (2, 2), 0), plane((0, 0), (2, 2), 2.5)
+    table = plane((0.5, 0.5), (1.5, 1.5), 0.7)
     image, grid = view([(ceiling, BLUE), (table, GREEN), (floor, RED)])
     assert at(image, grid, 1.0, 1.0) == [*GREEN, 255]
     assert at(image, grid, 0.2, 1.8) == [*RED, 255]
@@ -38,10 +38,7 @@ def test_storeys_lie_side_by_side_and_a_point_is_on_its_own():
     parts = [
         (plane((0, 0), (2, 2), z), color) for z, color in ((0, RED), (2.6, BLUE), (2.8, GREEN))
     ]
-    points = np.concatenate([part for part, _ in parts])
-    colors = np.concatenate([np.tile(np.uint8(color), (len(p), 1)) for p, color in parts])
-    grid = TopGrid.around(points, (0.0, 2.8))
-    image = draw_top_view(points, colors, grid)
+    image, grid = view(parts, (0.0, 2.8))
     assert image.shape == (grid.height, 2 * grid.panel, 4)
     assert at(image, grid, 1.0, 1.0) == [*RED, 255]
     assert at(image, grid, 1.0, 1.0, 2.85) == [*GREEN, 255]

@@ -1,12 +1,12 @@
 """Writes glTF and GLB files of one textured triangle, for tests."""
 
 import base64
-import io
 import json
 import struct
 
 import numpy as np
-from PIL import Image
+
+from support import images
 
 TRIANGLE = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], np.float32)
 
@@ -51,9 +51,7 @@ def write_glb(path, image, **image_keys):
 def encoded_image(kind, color=(10, 20, 30), size=64):
     """Return an image file of noise about a colour; 'png' or 'jpeg'."""
     noise = np.random.default_rng(0).integers(0, 9, (size, size, 3))
-    file = io.BytesIO()
-    Image.fromarray((noise + np.array(color)).astype(np.uint8)).save(file, kind)
-    return file.getvalue()
+    return images.encoded_image((noise + np.array(color)).astype(np.uint8), kind)
 
 
 def _document(image, buffer, views, changes):

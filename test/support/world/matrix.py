@@ -13,17 +13,12 @@ from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.metrics.message_timing import Staleness
 from osmabench_ros.reports.matrix import write_matrix_report
+from osmabench_ros.reports.tidy import Run
+from osmabench_ros.runs import plan as planning
 from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run, versions
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.matrix_on_disk import FAILURE, MatrixOnDisk, write_manifest
-from osmabench_ros.runs.plan import (
-    GROUND_TRUTH_FOLDER,
-    PATH_FILE,
-    QUESTIONS_FILE,
-    RunPlan,
-    config_digest,
-    plan_runs,
-)
+from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, plan_runs
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status, unmet
 from osmabench_ros.runs.run_manifest import SHARED_FOLDER, config_of_run
 from osmabench_ros.runs.timings import TIMINGS, Measurements, Participation, timings_of
@@ -48,7 +43,7 @@ class Matrix:
     """Report, plans and folder of a matrix."""
 
     report: MatrixReport
-    plans: list[RunPlan]
+    plans: list[planning.RunPlan]
     root: Path
 
 
@@ -97,7 +92,7 @@ def write_matrix(root, settings=None):
         runs=tuple(reports),
         failed_requirements=unmet(settings.requirements, records),
         versions=versions(),
-        hashes={'config': config_digest(settings)},
+        hashes={'config': planning.config_digest(settings)},
     )
     return Matrix(report, plans, root)
 
@@ -131,9 +126,9 @@ def _write_shared(directory, truth):
     make_folder(directory)
     states = np.array([[-1, -1, 0], [1, -1, 0], [1, -1, 1.57], [1, 1.5, 1.57]], float)
     path = RobotPath(states, np.zeros(3, np.int64), 0.0)
-    write_json(directory / PATH_FILE, path.to_json())
+    write_json(directory / planning.PATH_FILE, path.to_json())
     write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)
-    write_records(directory / QUESTIONS_FILE, questions())
+    write_records(directory / planning.QUESTIONS_FILE, questions())
 
 
 def _run(plan, frames, truth):
@@ -179,6 +174,16 @@ def measurements(plan):
         staleness=Staleness(4.25, 11.0, 0.5, 3),
         speed_factor=1.99,
     )
+
+
+def changed_run(run, metrics=None, *, method=False, **identity):
+    """Return a run with other metrics or identity, or of a method without ground truth."""
+    plan = replace(run.plan, identity=replace(run.plan.identity, **identity))
+    if method:
+        plan = replace(plan, mapper=plan.mapper.model_copy(update={'command': ('mine',)}))
+    metrics = run.report.metrics if metrics is None else tuple(metrics)
+    changes = {'run_id': plan.identity.run_id, 'metrics': metrics}
+    return Run(plan, run.report.model_copy(update=changes))
 
 
 def _with_hostile_node(semantic_map):
