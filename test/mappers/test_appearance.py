@@ -161,15 +161,3 @@ def test_the_prototypes_of_the_package_come_from_apartments_that_no_run_uses():
 def test_seeds_of_runs_are_not_learnt_from(seeds):
     with pytest.raises(ConfigError, match='seeds from 1000 on'):
         learning.learn_from_apartments(seeds)
-
-
-@pytest.mark.full
-def test_discrete_actions_are_the_same_steps_at_any_frame_rate():
-    for rate_hz in (1.0, 2.5):
-        setup = learning.TrainingSetup(goals=1, frame_rate_hz=rate_hz, max_frames=20)
-        trajectory = learning.ApartmentSequence(3, setup).trajectory('compat_baseline')
-        at = np.array([pose.translation for pose in trajectory.camera_poses])
-        steps = np.linalg.norm(np.diff(at, axis=0), axis=1)
-        # Two frames per action of 0.06 m.
-        assert steps.max() <= 0.03 + 1e-6
-        assert (steps > 0.02).any()

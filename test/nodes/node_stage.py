@@ -9,6 +9,9 @@ import yaml
 from lifecycle_msgs.msg import Transition
 from support.waiting import Spinner
 
+from osmabench_ros.maps.announced_map import MapAssembler
+from osmabench_ros.maps.storage import unpack_map
+
 UP = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
 DOWN = (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP)
 
@@ -47,6 +50,18 @@ class Stage(Spinner):
         publisher = self.peer.create_publisher(kind, topic, profile)
         self.spin_until(lambda: publisher.get_subscription_count() > 0)
         return publisher
+
+    def receive_map(self, announcement, chunks):
+        """Return an announced map from those of some chunks that are its own."""
+
+        def own():
+            return [chunk for chunk in chunks if chunk.digest == announcement.digest]
+
+        self.spin_until(lambda: len(own()) >= announcement.chunk_count)
+        assembler = MapAssembler()
+        assembler.announce(announcement)
+        [(_, payload)] = [done for chunk in own() if (done := assembler.add(chunk))]
+        return unpack_map(payload)
 
     def close(self):
         self.node.cleanup()

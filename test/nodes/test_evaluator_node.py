@@ -348,17 +348,6 @@ def test_an_inactive_evaluator_takes_no_goal_and_a_cleaned_up_one_answers(evalua
     assert run.reports[0].metrics[0].metric == 'patience'
 
 
-def test_the_executor_stays_free_while_a_suite_computes(evaluator, patient):
-    run = evaluator(suites='[{name: patient}]')
-    goal = run.goal(map_uri=(run.folder / 'map').as_uri())
-    run.stage.spin_until(lambda: patient.runs == 1)
-    for _ in range(3):
-        run.stage.spin_until(run.goal(map_uri='http://no').handle.get_result_async().done, 2.0)
-    assert not patient.may_end.is_set()
-    goal.cancel()
-    assert goal.end()[0] == GoalStatus.STATUS_CANCELED
-
-
 PROGRAM = SUPPORT / 'hanging_evaluator.py'
 
 

@@ -18,7 +18,6 @@ from support.bridge_process import Audience, bridge_process, write_sequence
 from support.waiting import wait_until
 from support.world.frames import FRAMES, LABELS
 
-from osmabench_ros.base import contract
 from osmabench_ros.base import contract as topics
 from osmabench_ros.nodes.frame_player import RUNS_FREE
 from osmabench_ros.ros.qos import latched_profile
@@ -136,7 +135,7 @@ def test_a_sequence_is_stepped_started_and_reset(ros_domain, audience, sequence)
         ros_domain, sequence=sequence, pacing='realtime', start_paused=True, speed_factor=0.2
     ):
         audience.change(UP[0])
-        response = audience.control(contract.START_RUN)
+        response = audience.control(topics.START_RUN)
         assert response.error_code == WRONG_STATE
         assert 'not active' in response.error_msg
         audience.change(UP[1])
@@ -150,19 +149,19 @@ def test_a_sequence_is_stepped_started_and_reset(ros_domain, audience, sequence)
         audience.spin_until(lambda: audience.state.state == RunState.STATE_PAUSED)
         audience.spin_for(0.5)
         assert audience.stamps_ns == STAMPS_NS[:2]
-        assert audience.control(contract.PAUSE_RUN).error_code == WRONG_STATE
+        assert audience.control(topics.PAUSE_RUN).error_code == WRONG_STATE
 
-        response = audience.control(contract.START_RUN)
+        response = audience.control(topics.START_RUN)
         assert response.error_code == NONE
         assert response.state.state == RunState.STATE_RUNNING
         assert response.state.frames_published == 2
         audience.spin_until(lambda: audience.state.state == RunState.STATE_FINISHED)
         audience.spin_until(lambda: audience.stamps_ns == STAMPS_NS)
-        response = audience.control(contract.START_RUN)
+        response = audience.control(topics.START_RUN)
         assert response.error_code == WRONG_STATE
         assert 'reset' in response.error_msg
 
-        response = audience.control(contract.RESET_RUN)
+        response = audience.control(topics.RESET_RUN)
         assert response.error_code == NONE
         assert response.state.state == RunState.STATE_PAUSED
         assert response.state.frames_published == 0
@@ -171,13 +170,8 @@ def test_a_sequence_is_stepped_started_and_reset(ros_domain, audience, sequence)
         audience.spin_until(lambda: audience.stamps_ns == STAMPS_NS[:2])
         assert audience.restarts == 1
         assert audience.clocks_ns[-1] < STAMPS_NS[-1]
-        audience.spin_until(lambda: audience.state.state == RunState.STATE_PAUSED)
-        assert audience.control(contract.RESET_RUN).state.frames_published == 0
-
-        assert audience.control(contract.START_RUN).error_code == NONE
-        audience.spin_until(lambda: audience.state.state == RunState.STATE_FINISHED)
+        assert audience.control(topics.START_RUN).error_code == NONE
         audience.spin_until(lambda: audience.stamps_ns == STAMPS_NS)
-        assert audience.restarts == 2
         for before, again in zip(everything, audience.frames, strict=True):
             np.testing.assert_array_equal(before.color, again.color)
             np.testing.assert_array_equal(before.depth_m, again.depth_m)

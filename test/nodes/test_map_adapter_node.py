@@ -21,8 +21,6 @@ from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import TF_STATIC, TF_TYPE
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.point_files import write_ply
-from osmabench_ros.maps.announced_map import MapAssembler
-from osmabench_ros.maps.storage import unpack_map
 from osmabench_ros.nodes.map_adapter_node import MapAdapterNode
 from osmabench_ros.ros.messages.images import label_set_to_message
 from osmabench_ros.ros.messages.map_messages import point_cloud_message
@@ -88,16 +86,9 @@ class Adapting:
 
     def result(self):
         """Return the map that the adapter published, from its chunks."""
-        assembler = MapAssembler()
-
-        def complete():
-            return bool(self.announced) and len(self.chunks) >= self.announced[0].chunk_count
-
-        self.stage.spin_until(complete)
+        self.stage.spin_until(lambda: self.announced)
         assert self.announced[0].is_final
-        assembler.announce(self.announced[0])
-        [whole] = [made for made in map(assembler.add, self.chunks) if made is not None]
-        return unpack_map(whole[1])
+        return self.stage.receive_map(self.announced[0], self.chunks)
 
     def failure(self, capsys, exit_code=1):
         self.stage.spin_until(lambda: self.stage.node.exit_code is not None)

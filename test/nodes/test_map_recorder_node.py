@@ -11,7 +11,7 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
 from geometry_msgs.msg import PoseStamped
-from nodes.node_stage import DOWN, UP, on_stage, openings
+from nodes.node_stage import on_stage, openings
 from osmabench_ros.msg import FrameAck, LabelInfo, RecordedMap, RunInfo, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from rclpy.node import Node
@@ -317,17 +317,6 @@ def test_a_taken_folder_is_refused(ros_domain, tmp_path, capsys):
     with on_stage(MapRecorderNode, tmp_path, ros_domain, **values) as stage:
         assert stage.node.exit_code == 1
     assert 'map is not empty' in capsys.readouterr().err
-
-
-def test_a_second_round_records_beside_the_first(record):
-    recording = record()
-    recording.send(graph_alone_open_vocabulary())
-    recording.stage.spin_until(lambda: len(recording.recorded) == 1)
-    recording.stage.change(*DOWN, *UP)
-    # The publisher of the first round is still there, so its latched map comes again.
-    recording.stage.spin_until(lambda: len(recording.recorded) == 2)
-    assert recording.recorded[1].uri == (recording.folder / 'map_2').as_uri()
-    read_map(recording.folder / 'map_2')
 
 
 def test_frames_are_acknowledged_by_their_pose(record):

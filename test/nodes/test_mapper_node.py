@@ -11,14 +11,12 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
 from geometry_msgs.msg import PoseStamped
-from nodes.node_stage import DOWN, UP, openings
+from nodes.node_stage import openings
 from osmabench_ros.msg import FrameAck, LabelInfo, RunState, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 
 from osmabench_ros import participant
 from osmabench_ros.base import contract as topics
-from osmabench_ros.maps.announced_map import MapAssembler
-from osmabench_ros.maps.storage import unpack_map
 from osmabench_ros.nodes import mapper_node
 from osmabench_ros.nodes.frame_publisher import FramePublisher
 from osmabench_ros.nodes.mapper_node import MapperNode
@@ -65,14 +63,7 @@ class Mapping:
         self.state.publish(RunState(state=state, frames_published=len(FRAMES)))
 
     def map_of(self, announcement):
-        def chunks():
-            return [chunk for chunk in self.chunks if chunk.digest == announcement.digest]
-
-        self.stage.spin_until(lambda: len(chunks()) >= announcement.chunk_count)
-        assembler = MapAssembler()
-        assembler.announce(announcement)
-        complete = [done for chunk in chunks() if (done := assembler.add(chunk))]
-        return unpack_map(complete[0][1])
+        return self.stage.receive_map(announcement, self.chunks)
 
 
 @pytest.fixture
@@ -136,25 +127,6 @@ def test_frames_wait_for_the_labels_and_are_all_mapped(mapping, monkeypatch):
     run.stage.spin_until(lambda: len(run.acks) == 4)
     assert [ack.mapped for ack in run.acks] == [False, True, True, True]
     assert run.stage.node.health().values['frames_dropped'] == 1
-
-
-def test_a_second_round_maps_anew(mapping):
-    run = mapping()
-    run.tell_labels()
-    drive(run)
-    run.tell_state(RunState.STATE_FINISHED)
-    run.stage.spin_until(lambda: len(run.announced) == 1)
-    run.tell_state(RunState.STATE_RUNNING)
-    run.stage.change(*DOWN, *UP)
-    node = run.stage.node
-    run.stage.spin_until(run.is_subscribed)
-    run.stage.spin_until(run.answers)
-    run.stage.spin_until(lambda: node.participant.method is not None and node.participant.running)
-    run.acks.clear()
-    drive(run)
-    run.tell_state(RunState.STATE_FINISHED)
-    run.stage.spin_until(lambda: len(run.announced) == 2)
-    assert run.announced[0].digest == run.announced[1].digest
 
 
 def test_silence_while_the_run_goes_on_is_stale(mapping, monkeypatch):

@@ -86,20 +86,6 @@ def test_the_terminal_shows_every_run(written, matrix):
 
 
 @pytest.mark.full
-def test_there_is_something_to_pass_only_with_requirements(matrix, tmp_path):
-    settings = config().model_copy(update={'requirements': ()})
-    done = [
-        plan
-        for plan, run in zip(matrix.plans, matrix.report.runs, strict=True)
-        if run.status is Status.COMPLETE
-    ]
-    runs = [run for run in matrix.report.runs if run.status is Status.COMPLETE]
-    report = write_matrix_report(settings, done, runs, tmp_path)
-    assert 'boxes: complete' in _printed(report, tmp_path)
-    assert 'boxes: passed' in _printed(report, tmp_path, config=config())
-
-
-@pytest.mark.full
 def test_maps_are_compared_over_the_questions_that_all_of_them_can_serve(
     matrix, tmp_path, monkeypatch
 ):

@@ -1,13 +1,9 @@
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from support.world.scenes import LABELS, box_object, room_scene
 
 from osmabench_ros.errors import SimulationError
-from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.scenes.visibility import sample_surface
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 RADIUS_M, HEIGHT_M = 0.2, 1.5
@@ -69,26 +65,6 @@ def test_a_scene_without_room_for_the_robot_is_refused():
         SimulationError, match=r'test/tiny: no floor fits a robot of radius 0\.2 m'
     ):
         WalkableGrid.of_scene(tiny, radius_m=RADIUS_M, height_m=HEIGHT_M)
-
-
-@pytest.mark.full
-def test_paths_in_the_apartment_keep_the_radius_clear_of_every_mesh():
-    scene = load_scene('apartment', seed=3)
-    found = WalkableGrid.of_scene(scene, radius_m=RADIUS_M, height_m=HEIGHT_M)
-    points = sample_surface(scene, 800.0, seed=9).points
-    high = points[:, 2] - found.floor_height_m
-    obstacles = points[(high > 0.06) & (high < HEIGHT_M), :2]
-    goals = found.draw_points(5, np.random.default_rng(1))
-    for start, goal in pairwise(goals):
-        path = found.find_shortest_path(start, goal)
-        for a, b in pairwise(path[:, :2]):
-            steps = max(2, int(np.linalg.norm(b - a) / 0.02))
-            line = a + np.linspace(0, 1, steps)[:, None] * (b - a)
-            near = obstacles[
-                (obstacles > line.min(0) - 0.3).all(1) & (obstacles < line.max(0) + 0.3).all(1)
-            ]
-            distance = np.linalg.norm(line[:, None] - near[None], axis=2)
-            assert not distance.size or distance.min() > RADIUS_M
 
 
 def test_points_that_are_too_far_apart_for_a_grid_are_refused():
