@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import functools
 import importlib.util
 import os
 import signal
@@ -36,6 +37,9 @@ settings.register_profile('repeatable', derandomize=True, deadline=None)
 settings.load_profile('repeatable')
 
 FOLDER_OF_TESTS = Path(__file__).parent
+OF_ROS = ('ros', 'nodes')
+"""Folders of tests that import ROS."""
+
 LONGEST_ID = 40
 FOREIGN_SEGMENTS = pytest.StashKey[set[Path]]()
 YOUNG_S = 10.0
@@ -48,12 +52,26 @@ def pytest_make_parametrize_id(val):
     return f'{val[:LONGEST_ID]!r:.40}, of {len(val)}' if long else None  # type: ignore[index]
 
 
+@functools.cache
 def _lacks_ros():
     if importlib.util.find_spec('rclpy') is None:
         return 'rclpy is not installed'
     if importlib.util.find_spec('osmabench_ros.msg') is None:
         return 'the messages are not built; make messages'
     return ''
+
+
+class WithoutRos(pytest.Module):
+    """A module that cannot be imported here."""
+
+    def collect(self):
+        pytest.skip(_lacks_ros(), allow_module_level=True)
+
+
+def pytest_pycollect_makemodule(module_path, parent):
+    if module_path.parent.name in OF_ROS and _lacks_ros():
+        return WithoutRos.from_parent(parent, path=module_path)
+    return None
 
 
 def _lacks_gl():
@@ -102,6 +120,9 @@ def _needs_the_machine(item):
 # A wrapper, so that xdist reads the groups afterwards.
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if item.path.parent.name in OF_ROS:
+            item.add_marker('ros')
     for marker, look in (('ros', _lacks_ros), ('gl', _lacks_gl), ('browser', _lacks_browser)):
         marked = [item for item in items if item.get_closest_marker(marker)]
         reason = look() if marked else ''

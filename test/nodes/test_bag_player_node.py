@@ -5,10 +5,6 @@ import time
 
 import psutil
 import pytest
-
-pytest.importorskip('rclpy', reason='rclpy is not installed')
-pytestmark = pytest.mark.ros
-
 from rosbags.rosbag2 import StoragePlugin
 from support import SUPPORT
 from support.ros_processes import (

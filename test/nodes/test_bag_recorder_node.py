@@ -9,10 +9,6 @@ from contextlib import suppress
 import numpy as np
 import pytest
 import yaml
-
-pytest.importorskip('rclpy', reason='rclpy is not installed')
-pytestmark = pytest.mark.ros
-
 from nodes.node_stage import on_stage
 from osmabench_ros.msg import FrameAck, RunInfo, RunState
 from rclpy.serialization import deserialize_message

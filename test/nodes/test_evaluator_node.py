@@ -6,11 +6,6 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-from support.world.maps import labelled_map, write_inputs
-
-pytestmark = pytest.mark.ros
-pytest.importorskip('rclpy')
-
 from action_msgs.msg import GoalStatus
 from lifecycle_msgs.msg import Transition
 from nodes.node_stage import UP, openings
@@ -21,6 +16,7 @@ from rclpy.node import Node
 from support import SUPPORT
 from support.ros_processes import node_arguments, process
 from support.waiting import wait_until
+from support.world.maps import labelled_map, write_inputs
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.files import MARKER, read_json

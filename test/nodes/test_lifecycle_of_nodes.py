@@ -3,24 +3,22 @@
 from contextlib import ExitStack, closing
 from dataclasses import replace
 
-import pytest
-from nodes.node_stage import DOWN, UP
-from support.ros_processes import node_arguments, process
-
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
-pytest.importorskip('rclpy')
-
 import numpy as np
+import pytest
 from lifecycle_msgs.msg import Transition
+from nodes.node_stage import DOWN, UP
 from osmabench_ros.msg import RecordedMap, RunState
 from osmabench_ros.srv import ControlRun
 from support.bridge_process import Audience, bridge_process, write_sequence
+from support.ros_processes import node_arguments, process
 from support.waiting import wait_until
 from support.world.frames import FRAMES, LABELS
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.nodes.frame_player import RUNS_FREE
 from osmabench_ros.ros.qos import latched_profile
+
+pytestmark = pytest.mark.slow
 
 NODES = ('mapper', 'map_recorder', 'simulator_bridge')
 

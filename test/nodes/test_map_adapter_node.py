@@ -2,10 +2,6 @@
 
 import numpy as np
 import pytest
-
-pytestmark = pytest.mark.ros
-pytest.importorskip('rclpy')
-
 from diagnostic_msgs.msg import DiagnosticArray
 from nodes.node_stage import on_stage, openings
 from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMapChunk

@@ -6,10 +6,6 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
-
-pytestmark = pytest.mark.ros
-pytest.importorskip('rclpy')
-
 from geometry_msgs.msg import PoseStamped
 from nodes.node_stage import on_stage, openings
 from osmabench_ros.msg import FrameAck, LabelInfo, RecordedMap, RunInfo, SemanticMapChunk

@@ -5,13 +5,8 @@ import sys
 import time
 
 import numpy as np
-import pytest
-from support.fault_runs import own_mounts
-
-pytestmark = pytest.mark.ros
-pytest.importorskip('rclpy')
-
 from rclpy.node import Node
+from support.fault_runs import own_mounts
 from support.waiting import wait_until
 
 from osmabench_ros.bringup.spec.isolation import make_isolated_environment

@@ -5,16 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.ros_processes import node_arguments, process
-
-pytestmark = pytest.mark.ros
-pytest.importorskip('rclpy')
-
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path as PathMessage
 from osmabench_ros.msg import LabelInfo
 from sensor_msgs.msg import Image, PointCloud2
+from support.ros_processes import node_arguments, process
 from support.waiting import Spinner
 from support.world.outcomes import POINTS, SOFA, TABLE, context
 from visualization_msgs.msg import MarkerArray

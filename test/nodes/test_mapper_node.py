@@ -4,16 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.world.frames import FRAMES as RECORDED
-from support.world.frames import LABELS, MOUNT
-
-pytestmark = pytest.mark.ros
-pytest.importorskip('rclpy')
-
 from geometry_msgs.msg import PoseStamped
 from nodes.node_stage import openings
 from osmabench_ros.msg import FrameAck, LabelInfo, RunState, SemanticMapChunk
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
+from support.world.frames import FRAMES as RECORDED
+from support.world.frames import LABELS, MOUNT
 
 from osmabench_ros import participant
 from osmabench_ros.base import contract as topics

@@ -6,10 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytestmark = pytest.mark.ros
-pytest.importorskip('rclpy')
-
 import rclpy
 from nodes.node_stage import DOWN, UP, Stage
 from pydantic import BaseModel

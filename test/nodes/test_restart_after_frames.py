@@ -4,10 +4,6 @@ from contextlib import closing
 
 import pytest
 from nodes.node_stage import UP
-
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
-pytest.importorskip('rclpy')
-
 from osmabench_ros.msg import RecordedMap, RunState
 from rclpy.node import Node
 from support.bridge_process import Audience, bridge_process, write_sequence
@@ -15,6 +11,8 @@ from support.bridge_process import Audience, bridge_process, write_sequence
 from osmabench_ros.base import contract as topics
 from osmabench_ros.ros.node.participants import PERIOD_S
 from osmabench_ros.ros.qos import latched_profile
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -1,14 +1,12 @@
 """The bridge over DDS: its topics, its latched information, its pause."""
 
 import pytest
-from support.ros_processes import node_arguments, process
-
-pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
-pytest.importorskip('rclpy')
-
 from lifecycle_msgs.msg import Transition
 from osmabench_ros.msg import RunState
 from support.bridge_process import Audience
+from support.ros_processes import node_arguments, process
+
+pytestmark = [pytest.mark.gl, pytest.mark.slow]
 
 
 @pytest.fixture

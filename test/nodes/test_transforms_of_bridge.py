@@ -5,8 +5,7 @@ from contextlib import closing
 import pytest
 from nodes.node_stage import UP
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
-pytest.importorskip('rclpy')
+pytestmark = pytest.mark.slow
 pytest.importorskip('tf2_ros', reason='tf2_ros is not installed')
 
 import numpy as np

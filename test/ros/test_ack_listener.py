@@ -1,7 +1,5 @@
 import pytest
 
-pytest.importorskip('rclpy')
-
 from osmabench_ros.nodes.ack_listener import age_s
 
 NOW_NS = 1_763_000_000_000_000_000

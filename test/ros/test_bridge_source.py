@@ -1,9 +1,6 @@
 import pytest
 from support.world.frames import FRAMES, INFO, LABELS, write_frames
 
-pytestmark = pytest.mark.ros
-pytest.importorskip('rclpy')
-
 from osmabench_ros.base.settings import with_settings
 from osmabench_ros.errors import ConfigError, OsmabenchError
 from osmabench_ros.nodes.frame_player import open_source
@@ -18,7 +15,6 @@ def values(**changes):
 
 def test_folders_and_bags_are_played_as_they_say(tmp_path):
     write_frames(FolderWriter(tmp_path / 'folder', OSMA, INFO))
-    pytest.importorskip('rosbags')
     write_frames(BagWriter(tmp_path / 'bag', INFO))
     for name in ('folder', 'bag'):
         source = open_source(values(sequence=str(tmp_path / name)))
@@ -52,7 +48,6 @@ def test_the_condition_is_the_recorded_one(tmp_path):
 
 
 def test_topics_of_a_bag_need_the_bag(tmp_path):
-    pytest.importorskip('rosbags')
     write_frames(BagWriter(tmp_path / 'bag', INFO))
     bag = str(tmp_path / 'bag')
     with pytest.raises(OsmabenchError, match='has no message on /rgb'):

@@ -5,10 +5,6 @@ import struct
 
 import numpy as np
 import pytest
-
-pytestmark = pytest.mark.ros
-pytest.importorskip('rclpy')
-
 from geometry_msgs.msg import PoseStamped
 from osmabench_ros.msg import LabelClass, LabelInfo, RunInfo, SemanticMap
 from rclpy.node import Node

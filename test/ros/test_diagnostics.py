@@ -5,10 +5,6 @@ from contextlib import closing
 
 import psutil
 import pytest
-
-pytestmark = pytest.mark.ros
-pytest.importorskip('rclpy')
-
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from support.waiting import Spinner

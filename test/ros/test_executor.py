@@ -4,9 +4,6 @@ import signal
 
 import pytest
 
-pytestmark = pytest.mark.ros
-pytest.importorskip('rclpy')
-
 
 class StruckError(Exception):
     pass

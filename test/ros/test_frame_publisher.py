@@ -1,14 +1,10 @@
 """The messages of a frame that the bridge publishes, and their receivers, over DDS."""
 
 import pytest
-from support.waiting import wait_until
-from support.world.frames import FRAMES, MOUNT
-
-pytestmark = pytest.mark.ros
-pytest.importorskip('rclpy')
-
 from rclpy.publisher import Publisher
 from sensor_msgs.msg import Image
+from support.waiting import wait_until
+from support.world.frames import FRAMES, MOUNT
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.nodes.frame_publisher import FramePublisher

@@ -2,13 +2,9 @@
 
 import numpy as np
 import pytest
+from sensor_msgs.msg import Image
 from support import SUPPORT
 from support.ros_processes import process
-
-pytestmark = pytest.mark.ros
-pytest.importorskip('rclpy')
-
-from sensor_msgs.msg import Image
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.ros.node.frame_receiver import MAX_PENDING, FrameReceiver

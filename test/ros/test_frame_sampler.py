@@ -2,10 +2,6 @@
 
 import numpy as np
 import pytest
-
-pytestmark = pytest.mark.ros
-pytest.importorskip('rclpy')
-
 from osmabench_ros.msg import RunInfo
 
 from osmabench_ros.nodes.map_recorder_node import MAX_WAITING, SAMPLES, FrameSampler

@@ -2,11 +2,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
-pytestmark = pytest.mark.ros
-
-pytest.importorskip('sensor_msgs')
-
 from builtin_interfaces.msg import Time
 from sensor_msgs.msg import Image
 

@@ -3,10 +3,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-pytestmark = pytest.mark.ros
-pytest.importorskip('rclpy')
-
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from support.world.graphs import content_of
 from support.world.maps import sample_map

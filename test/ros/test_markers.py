@@ -2,10 +2,6 @@ import time
 
 import numpy as np
 import pytest
-
-pytestmark = pytest.mark.ros
-pytest.importorskip('visualization_msgs')
-
 from rclpy.serialization import serialize_message
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker

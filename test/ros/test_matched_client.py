@@ -1,10 +1,6 @@
 """Requests that are sent only once they will arrive and be answered, over DDS."""
 
 import pytest
-
-pytestmark = pytest.mark.ros
-pytest.importorskip('rclpy')
-
 from lifecycle_msgs.srv import GetState
 from osmabench_ros.srv import StepRun
 from rclpy.node import Node

@@ -1,10 +1,6 @@
 """Definitions that bags embed, against the independent hashes of rosbags."""
 
 import pytest
-
-pytest.importorskip('rclpy', reason='rclpy is not installed')
-pytestmark = pytest.mark.ros
-
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from osmabench_ros.base.contract import CONTRACT

@@ -7,9 +7,6 @@ import pytest
 from support.ros_processes import process
 from support.waiting import read_until
 
-pytestmark = pytest.mark.ros
-pytest.importorskip('rclpy')
-
 PROGRAM = """
 import sys, time
 from osmabench_ros.base.strict import Strict

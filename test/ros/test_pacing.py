@@ -1,9 +1,6 @@
 import pytest
 
 from osmabench_ros.errors import ParticipantError
-
-pytest.importorskip('rclpy')
-
 from osmabench_ros.nodes.frame_player import Acknowledgements, RealtimeClock
 
 

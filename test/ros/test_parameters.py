@@ -2,10 +2,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
-
-pytestmark = pytest.mark.ros
-pytest.importorskip('rclpy')
-
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 

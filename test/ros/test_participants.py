@@ -1,10 +1,6 @@
 """Participants are found by name, in the namespace of the bridge first."""
 
 import pytest
-
-pytest.importorskip('rclpy')
-pytestmark = pytest.mark.ros
-
 import rclpy
 from rclpy.node import Node
 from support.waiting import wait_until

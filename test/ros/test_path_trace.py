@@ -1,9 +1,4 @@
 import numpy as np
-import pytest
-
-pytestmark = pytest.mark.ros
-pytest.importorskip('nav_msgs')
-
 from geometry_msgs.msg import PoseStamped
 
 from osmabench_ros.nodes.map_viewer_node import PathTrace

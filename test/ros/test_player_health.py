@@ -1,10 +1,6 @@
 from dataclasses import dataclass, field
 
 import pytest
-
-pytest.importorskip('rclpy')
-pytestmark = pytest.mark.ros
-
 from osmabench_ros.msg import ParticipantState
 
 from osmabench_ros.nodes.frame_player import player_health

@@ -1,9 +1,4 @@
 import numpy as np
-import pytest
-
-pytestmark = pytest.mark.ros
-pytest.importorskip('sensor_msgs')
-
 from std_msgs.msg import Header
 
 from osmabench_ros.maps.semantic_map import DenseMap

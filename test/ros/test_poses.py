@@ -1,8 +1,5 @@
 import numpy as np
-import pytest
 from scipy.spatial.transform import Rotation
-
-pytest.importorskip('rclpy')
 
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.ros.messages.poses import quaternion_message

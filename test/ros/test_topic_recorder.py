@@ -2,8 +2,6 @@ import time
 
 import pytest
 
-pytest.importorskip('rclpy')
-
 from osmabench_ros.nodes.bag_recorder_node import steady_time_ns
 
 HOUR_NS = 3600 * 10**9

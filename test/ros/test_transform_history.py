@@ -3,10 +3,6 @@
 from types import SimpleNamespace
 
 import pytest
-
-pytest.importorskip('rclpy')
-pytestmark = pytest.mark.ros
-
 from geometry_msgs.msg import TransformStamped
 
 from osmabench_ros.errors import ContractError

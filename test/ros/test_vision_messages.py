@@ -2,10 +2,6 @@ import math
 
 import numpy as np
 import pytest
-
-pytestmark = pytest.mark.ros
-pytest.importorskip('rclpy')
-
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message, serialize_message
 from std_msgs.msg import Header
