@@ -152,7 +152,7 @@ class Matrix:
             raise ConfigError(
                 f'{self.root} is of an earlier {self.file}; remove it, or name another --out'
             )
-        reports = [(run, disk.report(run, ())) for run in disk.runs() if disk.has_report(run)]
+        reports = [(run, disk.report(run, ())) for run in disk.runs() if run.has_report]
         return [
             Run(disk.plan(run.run_id), report) for run, report in reports if report is not None
         ]

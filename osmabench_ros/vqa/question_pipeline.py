@@ -385,7 +385,7 @@ class QuestionWriter:
         progress: Progress,
         what: str,
     ) -> list[tuple[Item, Outcome[schemas.Reply]]]:
-        """Return the outcome of each request with what it is about."""
+        """Return the outcome of each request with its item."""
         requests = [request for _, request in asked]
         read = partial(schemas.parse, reply)
         outcomes = self._client.ask_all(requests, read, progress=progress, what=what)

@@ -4,7 +4,7 @@ from support.libraries import needs
 
 from osmabench_ros.base.extensions import MAPPERS
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.mapper import make_mapper, mapper_class
+from osmabench_ros.mappers.mapper import make_mapper, mapper_class, mapper_names
 from osmabench_ros.semantics.labels import LabelSet
 
 LABELS = LabelSet.from_names('test', ['cup'], ['floor'])

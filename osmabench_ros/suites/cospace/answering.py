@@ -45,9 +45,9 @@ class Order(str, Enum):
     SHUFFLED = '2'
 
 
-# Tasks without options, whose answer is a number.
+# Tasks without options; the answer is a number.
 NUMBERED = frozenset((Task.COUNT, Task.DIFFERENCE))
-# Tasks of one file, whose replies have both answers in JSON.
+# Tasks of one file; replies have both answers in JSON.
 PLANNING = (Task.PLACE, Task.DECISION)
 
 HFOV_RAD = math.radians(100.0)

@@ -235,7 +235,7 @@ def hypothetical_questions(
 
 def _find_answers(scene_view: view.SceneView, queries: Sequence[Query]) -> _Answers:
     """Return the answers to those queries that have one, in whichever way a scene is seen."""
-    asked = replace(_ASKED, sources=(lambda *_: map(view.drafted, queries),))
+    asked = replace(_ASKED, sources=(lambda *_: map(view.make_draft, queries),))
     return {
         draft.query: draft for draft in generation.candidates(scene_view, 0, len(queries), asked)
     }

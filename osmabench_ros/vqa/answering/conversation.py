@@ -81,7 +81,7 @@ class MapTools:
                 raise SilentError(f'object {node.id} has no box in the map')
         return nodes
 
-    # Name, docstring and arguments of a tool are what the model is told of it.
+    # A model reads the name, the docstring and the arguments of a tool.
 
     def list_objects(
         self,

@@ -187,7 +187,7 @@ class GraphReader:
         return int(find_storey(node.known_box.minimum[2], self._storeys_m()))
 
     def _search(self, phrase: str) -> tuple[tuple[SceneNode, ...], bool]:
-        """Return what a phrase may mean, and whether that is nothing for want of an attribute."""
+        """Return the nodes of a phrase, and whether there are none for want of an attribute."""
         words = phrase.split()
         cuts = [cut for cut in range(len(words)) if set(words[:cut]) <= english.ADJECTIVES]
         # 'glass door' may be a label itself; 'red chair' only looks like one to an embedder, so

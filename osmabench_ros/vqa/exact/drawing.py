@@ -39,7 +39,7 @@ def ask(draw: Draw, *kinds: Kind) -> Source:
 
 
 def ask_by_row(kind: Kind) -> Source:
-    """Return a source that asks about what the row of a kind draws."""
+    """Return a source that asks about the draws of a row."""
 
     def draw(view: SceneView, rng: Rng, limit: int) -> Iterator[tuple[Term, ...]]:
         assert kind.draw is not None

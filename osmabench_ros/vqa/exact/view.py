@@ -302,7 +302,7 @@ def material_of(node: SceneNode) -> str:
 
 
 def _find_telling_name(label: str, node: SceneNode, rivals: Sequence[SceneNode]) -> str:
-    """Return a label after the fewest attributes that differ from those of its rivals, else ''."""
+    """Return a label after the fewest attributes that its rivals do not have, else ''."""
     color, material = plain_color_of(node), material_of(node)
     for said in ((color, ''), ('', material), (color, material)):
         if all(_differs(other, *said) for other in rivals if other is not node):
