@@ -138,9 +138,8 @@ def _with_figures(
     many = len(plans) > matrix.MOST_ON_ONE_PAGE
     classes = matrix.list_required_metrics(config) if many else None
     for run, report in zip(results.runs(), ended, strict=True):
-        yield (
-            results.report(run, classes) or report
-        )  # a full disk may lack the report of a failure
+        # A full disk may lack the report of a failure.
+        yield results.report(run, classes) or report
 
 
 def _run_one_by_one(
