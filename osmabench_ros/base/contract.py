@@ -93,6 +93,7 @@ class ContractTopic:
     name: str
     message_type: str
     delivery: Delivery
+    purpose: str
     publisher: str
     required: bool = False
 
@@ -102,26 +103,30 @@ _POSE, _ODOMETRY = 'geometry_msgs/msg/PoseStamped', 'nav_msgs/msg/Odometry'
 _OURS = 'osmabench_ros/msg/'
 
 CONTRACT = (
-    ContractTopic(COLOR, IMAGE, _FRAME, BRIDGE, True),
-    ContractTopic(DEPTH, IMAGE, _FRAME, BRIDGE, True),
-    ContractTopic(SEMANTIC, IMAGE, _FRAME, BRIDGE),
-    ContractTopic(INSTANCE, IMAGE, _FRAME, BRIDGE),
-    ContractTopic(COLOR_INFO, CAMERA_INFO, _FRAME, BRIDGE, True),
-    ContractTopic(DEPTH_INFO, CAMERA_INFO, _FRAME, BRIDGE),
-    ContractTopic(CAMERA_POSE, _POSE, _FRAME, BRIDGE),
-    ContractTopic(ODOMETRY, _ODOMETRY, _FRAME, BRIDGE),
-    ContractTopic(CLOCK, 'rosgraph_msgs/msg/Clock', Delivery.CLOCK, BRIDGE),
-    ContractTopic(LIGHTING, _OURS + 'LightingState', _LATCHED, BRIDGE),
-    ContractTopic(RUN_INFO, _OURS + 'RunInfo', _LATCHED, BRIDGE),
-    ContractTopic(RUN_STATE, _OURS + 'RunState', _LATCHED, BRIDGE),
-    ContractTopic(LABEL_INFO, _OURS + 'LabelInfo', _LATCHED, BRIDGE),
-    ContractTopic(FRAME_ACK, _OURS + 'FrameAck', _LOSSLESS, RECORDER),
-    ContractTopic(SEMANTIC_MAP, _OURS + 'SemanticMap', _LATCHED, MAPPER),
-    ContractTopic(SEMANTIC_MAP_CHUNK, _OURS + 'SemanticMapChunk', _LOSSLESS, MAPPER),
-    ContractTopic(SEMANTIC_MAP_POINTS, POINT_CLOUD, _LATCHED, MAPPER),
-    ContractTopic(SEMANTIC_MAP_MARKERS, MARKERS, _LATCHED, MAPPER),
-    ContractTopic(RECORDED_MAP, _OURS + 'RecordedMap', _LATCHED, RECORDER),
-    ContractTopic(EVALUATION, _OURS + 'EvaluationReport', _LATCHED, EVALUATOR),
+    ContractTopic(COLOR, IMAGE, _FRAME, 'colour images', BRIDGE, True),
+    ContractTopic(DEPTH, IMAGE, _FRAME, 'depth images', BRIDGE, True),
+    ContractTopic(SEMANTIC, IMAGE, _FRAME, 'class ids', BRIDGE),
+    ContractTopic(INSTANCE, IMAGE, _FRAME, 'instance ids', BRIDGE),
+    ContractTopic(COLOR_INFO, CAMERA_INFO, _FRAME, 'colour camera', BRIDGE, True),
+    ContractTopic(DEPTH_INFO, CAMERA_INFO, _FRAME, 'depth camera', BRIDGE),
+    ContractTopic(CAMERA_POSE, _POSE, _FRAME, 'ground-truth pose', BRIDGE),
+    ContractTopic(ODOMETRY, _ODOMETRY, _FRAME, 'ground-truth base pose', BRIDGE),
+    ContractTopic(CLOCK, 'rosgraph_msgs/msg/Clock', Delivery.CLOCK, 'time of the frames', BRIDGE),
+    ContractTopic(LIGHTING, _OURS + 'LightingState', _LATCHED, 'what shines', BRIDGE),
+    ContractTopic(RUN_INFO, _OURS + 'RunInfo', _LATCHED, 'identity of the run', BRIDGE),
+    ContractTopic(RUN_STATE, _OURS + 'RunState', _LATCHED, 'progress of the run', BRIDGE),
+    ContractTopic(LABEL_INFO, _OURS + 'LabelInfo', _LATCHED, 'names of the class ids', BRIDGE),
+    ContractTopic(FRAME_ACK, _OURS + 'FrameAck', _LOSSLESS, 'acknowledgements', RECORDER),
+    ContractTopic(SEMANTIC_MAP, _OURS + 'SemanticMap', _LATCHED, 'the map', MAPPER),
+    ContractTopic(
+        SEMANTIC_MAP_CHUNK, _OURS + 'SemanticMapChunk', _LOSSLESS, 'pieces of the map', MAPPER
+    ),
+    ContractTopic(
+        SEMANTIC_MAP_POINTS, POINT_CLOUD, _LATCHED, 'points of the map for RViz', MAPPER
+    ),
+    ContractTopic(SEMANTIC_MAP_MARKERS, MARKERS, _LATCHED, 'scene graph for RViz', MAPPER),
+    ContractTopic(RECORDED_MAP, _OURS + 'RecordedMap', _LATCHED, 'where the map is', RECORDER),
+    ContractTopic(EVALUATION, _OURS + 'EvaluationReport', _LATCHED, 'every figure', EVALUATOR),
 )
 """All that a run consists of, save transforms, which need tf2_ros."""
 
