@@ -156,9 +156,10 @@ class Clause:
         return CLUES[self.word].text.format(*map(definite, self.phrases))
 
     def rate(self, reader: GraphReader, nodes: Sequence[SceneNode]) -> list[float]:
-        """Return how far each object of a kind misses the statement, at most 0 where it holds.
+        """Return by how much each object of a kind misses the statement, at most 0 if it holds.
 
-        It is `inf` where the map does not know it.
+        An object that holds a position does so by the distance to the next one; others miss it by
+        so many places. It is `inf` where the map does not know a quantity that has none.
         """
         clue = CLUES[self.word]
         anchors = [reader.named(phrase) for phrase in self.phrases]
@@ -171,14 +172,15 @@ class Clause:
             _UNKNOWN if None in (node.box, *boxes) else clue.measure(node.box, *boxes)
             for node in nodes
         ]
-        known = sorted(value for value in values if value < _UNKNOWN)
         if clue.position is None:
             return values
+        known = sorted(value for value in values if value < _UNKNOWN)
         if not -len(known) <= clue.position < len(known):
-            return [_UNKNOWN] * len(nodes)
-        meant = known.pop(clue.position)
-        gap = min((abs(value - meant) for value in known), default=_UNKNOWN)
-        return [abs(value - meant) or -gap for value in values]
+            return [1.0] * len(nodes)
+        meant = known[clue.position]
+        gaps = [*sorted(abs(value - meant) for value in known), _UNKNOWN]
+        places = {value: abs(known.index(value) - known.index(meant)) for value in known}
+        return [float(places.get(value, len(nodes))) or -gaps[1] for value in values]
 
 
 @dataclass(frozen=True)
