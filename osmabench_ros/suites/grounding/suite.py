@@ -460,11 +460,10 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
         named = self._options.answerer
         encoder = context.text_encoder
         if named == AUTO:
-            own = context.semantic_map.graph.of_kind(NodeKind.OBJECT)
-            by_text = not any(node.label for node in own) and encoder is not None
-            named = (
-                FEATURES if by_text and expressions.find_featured(context.semantic_map) else RULE
-            )
+            objects = context.semantic_map.graph.of_kind(NodeKind.OBJECT)
+            is_unnamed = encoder is not None and not any(node.label for node in objects)
+            by_text = is_unnamed and expressions.find_featured(context.semantic_map)
+            named = FEATURES if by_text else RULE
         if named == RULE:
             return rules
         if named != FEATURES:
