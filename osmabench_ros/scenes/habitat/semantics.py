@@ -256,12 +256,10 @@ def read_annotations(path: Path) -> tuple[Annotation, ...]:
 
 
 def _make_annotation(row: Sequence[str], where: str) -> Annotation:
-    try:
+    line = ','.join(row)
+    with errors_as(SceneError, f'{where}: "{line}" is not id,RRGGBB,"name",region', ValueError):
         instance, color, name, region = (part.strip() for part in row)
         found = Annotation(int(instance), int(color, 16), normalised_name(name), int(region))
-    except ValueError:
-        line = ','.join(row)
-        raise SceneError(f'{where}: "{line}" is not id,RRGGBB,"name",region') from None
     if found.id < 1 or not 0 <= found.color <= 0xFFFFFF:
         raise SceneError(f'{where}: ids begin at 1, colours are six hexadecimal digits')
     if not found.name:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros.base.documents import read_xml
 from osmabench_ros.base.reading import naming_errors, read_bytes
-from osmabench_ros.errors import MissingFileError, SceneError, choose, warn
+from osmabench_ros.errors import MissingFileError, SceneError, choose, errors_as, warn
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes import assets
 from osmabench_ros.scenes.asset_files import (
@@ -419,12 +419,9 @@ def _is_up_axis_used(wanted: world_parts.ColladaUp, root: Element, path: Path) -
     if wanted is not world_parts.ColladaUp.VERSION:
         return wanted is world_parts.ColladaUp.APPLIED
     version = root.get('version', '1.0')
-    try:
-        parts = tuple(int(part) for part in version.split('.'))
-    except ValueError:
-        problem = f'{path}: <sdf version="{version}"> is not a version'
-        raise SceneError(f'{problem}; correct it, or give --collada-up') from None
-    return parts > LAST_OF_CLASSIC
+    what = f'{path}: <sdf version="{version}"> is not a version'
+    with errors_as(SceneError, what, ValueError, remedy='correct it, or give --collada-up'):
+        return tuple(int(part) for part in version.split('.')) > LAST_OF_CLASSIC
 
 
 def _warn_of_ignored(world: Element, path: Path) -> None:
