@@ -129,9 +129,11 @@ class LanguageModelAnswerer:
         )
         for number in range(rounds):
             open_talks = [talk for talk in talks if talk.given is None]
+            requests = [talk.request for talk in open_talks]
+            if number + 1 == rounds:  # nothing is left to do but to answer
+                requests = [replace(item, tools=item.tools[-1:]) for item in requests]
             outcomes = self._client.ask_all(
-                # In the last round there is nothing left to do but to answer.
-                [talk.request(shown.tools, is_last=number + 1 == rounds) for talk in open_talks],
+                requests,
                 read,
                 progress=share(progress, number / rounds, (number + 1) / rounds),
                 what=f'round {number + 1}' if shown.tools else 'answers',
@@ -157,8 +159,9 @@ class LanguageModelAnswerer:
             asked = [question_data(item) for item in batch]
             form = None if shown.tools else GivenAnswers
             about = {'questions': asked, 'question': asked[0], **shown.values}
-            first = make_request(self.prompt, form, (*shown.images, *own), **about)
-            talks.append(_Talk(batch, first))
+            request = make_request(self.prompt, form, (*shown.images, *own), **about)
+            tools = shown.tools.declared if shown.tools else ()
+            talks.append(_Talk(batch, replace(request, tools=tools)))
         return talks
 
 
@@ -167,20 +170,12 @@ class _Talk:
     """Some questions to a model, the calls of tools that it made, and in the end its answers."""
 
     asked: Sequence[Inquiry]
-    first: model.ModelRequest
+    request: model.ModelRequest
     given: Mapping[str, GivenAnswer] | None = None
     note: str = 'the reply left this question out'
     failure: str = ''
     incomplete: str = ''
-    turns: list[model.Turn] = field(default_factory=list)
     used: list[ToolUse] = field(default_factory=list)
-
-    def request(self, tools: Tools | None, *, is_last: bool) -> model.ModelRequest:
-        """Return the next request."""
-        if tools is None:
-            return self.first
-        offered = tools.declared[-1:] if is_last else tools.declared
-        return replace(self.first, tools=offered, turns=tuple(self.turns))
 
     def take(self, outcome: Outcome[GivenAnswers | model.ToolReply], tools: Tools | None) -> None:
         """Serve the calls of a reply, or end with its answers."""
@@ -195,7 +190,8 @@ class _Talk:
             calls = reply.calls[:MOST_CALLS]
             results = tuple(self._serve_call(call, tools) for call in calls)
             sent = tuple(_well_formed(call) for call in calls)
-            self.turns.append(model.Turn(model.ToolReply(text=reply.text, calls=sent), results))
+            turn = model.Turn(model.ToolReply(text=reply.text, calls=sent), results)
+            self.request = replace(self.request, turns=(*self.request.turns, turn))
         elif text := reply.text.strip()[:_LONGEST_ANSWER]:
             self._end(GivenAnswer(id='', answer=text))
         else:
