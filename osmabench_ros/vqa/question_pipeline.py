@@ -135,7 +135,7 @@ def sift(
 
 def find_faults(candidates: Sequence[Candidate]) -> dict[str, str]:
     """Return the faults of questions by their ids."""
-    return {item.id: item.fault for item in candidates if item.fault}
+    return {item.id: fault for item in candidates if (fault := item.fault)}
 
 
 def find_duplicates(candidates: Sequence[Candidate]) -> dict[str, str]:

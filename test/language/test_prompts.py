@@ -12,15 +12,6 @@ from osmabench_ros.language.prompts import load_prompt
 NAMES = sorted(path.stem for path in config_path('prompts').glob('*.yaml'))
 
 
-def test_every_stage_has_its_prompt():
-    assert NAMES == [
-        'answer_from_caption', 'answer_from_graph', 'answer_from_graph_compat',
-        'answer_from_pictures', 'answer_with_tools', 'answer_without_map', 'check_questions',
-        'describe_frame', 'judge_answers', 'judge_space3d', 'specify_scene', 'write_promptgt',
-        'write_questions', 'write_scene_prompts',
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize('name', NAMES)
 def test_a_prompt_is_complete_and_says_that_data_is_no_instruction(name):
     prompt = load_prompt(name)
