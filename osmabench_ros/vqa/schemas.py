@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from osmabench_ros.language.model import ImagePart, ModelRequest, RefusalError, excerpt
 from osmabench_ros.language.prompts import Prompt
@@ -13,25 +13,21 @@ from osmabench_ros.vqa.judging.reading import is_refusal
 Reply = TypeVar('Reply', bound=BaseModel)
 
 
-class _Reply(BaseModel):
-    model_config = ConfigDict(extra='ignore')
-
-
-class SeenObject(_Reply):
+class SeenObject(BaseModel):
     """An object of a frame and how many of it there are."""
 
     name: str = Field(min_length=1, max_length=80)
     count: int = Field(1, ge=0, le=1000)
 
 
-class Description(_Reply):
+class Description(BaseModel):
     """Statements about one frame."""
 
     statements: list[str]
     objects: list[SeenObject]
 
 
-class WrittenQuestion(_Reply):
+class WrittenQuestion(BaseModel):
     """One question as a model writes it."""
 
     category: str
@@ -40,13 +36,13 @@ class WrittenQuestion(_Reply):
     objects: list[str]
 
 
-class WrittenQuestions(_Reply):
+class WrittenQuestions(BaseModel):
     """All questions about one frame."""
 
     questions: list[WrittenQuestion]
 
 
-class Check(_Reply):
+class Check(BaseModel):
     """A second opinion on one question."""
 
     id: str
@@ -54,13 +50,13 @@ class Check(_Reply):
     reason: str = ''
 
 
-class Checks(_Reply):
+class Checks(BaseModel):
     """Second opinions on a batch of questions."""
 
     checks: list[Check]
 
 
-class GivenAnswer(_Reply):
+class GivenAnswer(BaseModel):
     """One answer from a graph; empty if the graph does not say."""
 
     id: str
@@ -68,13 +64,13 @@ class GivenAnswer(_Reply):
     nodes: list[int] = Field(default_factory=list)
 
 
-class GivenAnswers(_Reply):
+class GivenAnswers(BaseModel):
     """Answers to a batch of questions."""
 
     answers: list[GivenAnswer]
 
 
-class JudgedAnswer(_Reply):
+class JudgedAnswer(BaseModel):
     """A verdict on one answer."""
 
     id: str
@@ -82,7 +78,7 @@ class JudgedAnswer(_Reply):
     reason: str = ''
 
 
-class JudgedAnswers(_Reply):
+class JudgedAnswers(BaseModel):
     """Verdicts on a batch of answers."""
 
     verdicts: list[JudgedAnswer]
