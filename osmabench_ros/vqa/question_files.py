@@ -1,7 +1,7 @@
 """Questions, answers and verdicts as typed JSON lines."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -21,7 +21,11 @@ _MAX_LINE_CHARACTERS = 1 << 18
 
 Record = TypeVar('Record', Question, Answer, Verdict)
 
-_adapter_of = cache(TypeAdapter)
+
+@cache
+def _adapters() -> Mapping[type[Any], TypeAdapter[Any]]:
+    return {kind: TypeAdapter(kind) for kind in (Question, Answer, Verdict)}
+
 
 _LEFT_OUT_IF_EMPTY = frozenset(
     ('options', 'unit', 'images', 'context_change', 'transcript', 'score')
@@ -32,7 +36,7 @@ _LEFT_OUT_IF_EMPTY = frozenset(
 def to_json_line(record: Question | Answer | Verdict) -> str:
     """Return a record as one line of JSON, keys in the order of the schema, no line end."""
     empty = {key for key in _LEFT_OUT_IF_EMPTY if getattr(record, key, None) in ((), '', None)}
-    return _adapter_of(type(record)).dump_json(record, exclude=empty).decode()
+    return _adapters()[type(record)].dump_json(record, exclude=empty).decode()
 
 
 def write_records(path: Path, records: Iterable[Record]) -> None:
@@ -82,7 +86,7 @@ def _parse_record(line: str, kind: type[Record], where: str) -> Record:
             f'at most {_MAX_LINE_CHARACTERS} are read'
         )
     try:
-        record: Record = _adapter_of(kind).validate_json(line)
+        record: Record = _adapters()[kind].validate_json(line)
     except ValidationError as error:
         raise QuestionError(f'{where}: {first_fault(error)}') from error
     return record
