@@ -1,7 +1,7 @@
 """The package that CONTRIBUTING.md leads to in ten minutes, written as the page says."""
 
 import json
-import re
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 import setuptools
 import yaml
+from support.commands import osmabench
 from support.world.box_room import LABELS, frames, ground_truth
 from support.world.frames import map_frames
 from support.world.scenes import CAMERA, camera_at, room_scene
-from typer.testing import CliRunner
 
 from osmabench_ros.base.extensions import KINDS, extension_names
-from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError, QuestionError
 from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.runs.config import MatrixConfig
@@ -33,18 +32,13 @@ if sys.version_info >= (3, 11):
 else:
     tomllib = pytest.importorskip('tomli', reason='no TOML parser before Python 3.11')
 
-PAGE = Path(__file__).resolve().parents[1] / 'CONTRIBUTING.md'
-BLOCK = re.compile(r'^```\w+\n(# (my_bench/\S+)\n.*?)^```$', re.DOTALL | re.MULTILINE)
+EXAMPLES = Path(__file__).resolve().parents[1] / 'examples'
 
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Write the package of the page as if pip had installed it."""
-    for text, name in BLOCK.findall(PAGE.read_text('utf-8')):
-        file = tmp_path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    folder = tmp_path / 'my_bench'
+    """Return the package of the page (see test_documentation) as if pip had installed it."""
+    folder = shutil.copytree(EXAMPLES / 'my_bench', tmp_path / 'my_bench')
     project = tomllib.loads((folder / 'pyproject.toml').read_text())['project']
     metadata = folder / 'my_bench-0.1.0.dist-info'
     metadata.mkdir()
@@ -151,19 +145,19 @@ def test_the_published_file_of_the_protocol_is_scored_by_its_name(tmp_path):
     said = [('Which is it?', 'shelf', 'Shelf '), ('How many?', '2', '2'), ('How far?', '1', '3')]
     rows = [json.dumps(dict(zip(('question', 'right', 'said'), row, strict=True))) for row in said]
     file.write_text('\n'.join(rows))
-    found = CliRunner().invoke(app, ['score', 'highest', str(file), '--format', 'json'])
-    assert [(row['mode'], row['kind'], row['answers']) for row in json.loads(found.output)] == [
+    found = json.loads(osmabench('score', 'highest', file, '--format', 'json').output)
+    assert [(row['mode'], row['kind'], row['answers']) for row in found] == [
         (mode, kind, count)
         for mode in ('compat', 'strict')
         for kind, count in (('all', 3), ('Which', 1), ('How', 2))
     ]
-    accuracies = [row['accuracy'] for row in json.loads(found.output)]
+    accuracies = [row['accuracy'] for row in found]
     assert accuracies == pytest.approx([1 / 3, 0, 1 / 2, 2 / 3, 1, 1 / 2])
     file.write_text('{"question": "Which?"}')
     with pytest.raises(QuestionError, match=r'answers\.jsonl:1: right: Field required'):
-        CliRunner().invoke(app, ['score', 'highest', str(file)], catch_exceptions=False)
+        osmabench('score', 'highest', file)
     with pytest.raises(ConfigError, match='"map_height" describes no published files'):
-        CliRunner().invoke(app, ['score', 'map_height', str(file)], catch_exceptions=False)
+        osmabench('score', 'map_height', file)
 
 
 def test_the_effect_adds_noise_and_is_the_same_for_a_seed(package):

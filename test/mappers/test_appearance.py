@@ -2,10 +2,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.spatial import cKDTree
 from support.benchmark_scripts import benchmark_script
 from support.world import box_room
-from support.world.frames import map_frames
 
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.errors import ConfigError
@@ -54,18 +52,12 @@ def prototypes(tmp_path_factory):
 
 
 def mapped(frames, prototypes, label_set=box_room.LABELS, **options):
-    mapper = AppearanceMapper(
-        label_set=label_set,
-        seed=0,
-        options={'prototypes': str(prototypes), 'rooms': False, **options},
-    )
-    return map_frames(mapper, frames)
+    given = {'prototypes': str(prototypes), 'rooms': False, **options}
+    return box_room.map_room(AppearanceMapper, frames, label_set=label_set, **given)
 
 
 def accuracy(semantic_map, frames):
-    truth = box_room.visible_cloud(frames)
-    _, nearest = cKDTree(semantic_map.dense.points).query(truth.points[::7])
-    return float((semantic_map.dense.labels[nearest] == truth.labels[::7]).mean())
+    return box_room.share_labelled(semantic_map.dense, box_room.visible_cloud(frames))
 
 
 def test_it_knows_a_room_like_the_one_it_learnt_from(frames, prototypes):

@@ -1,9 +1,7 @@
 import numpy as np
 import pytest
-from scipy.spatial import cKDTree
 from support.sizes import few
 from support.world import box_room
-from support.world.frames import map_frames
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.oracle import NoisyOracleMapper
@@ -27,19 +25,13 @@ def frames():
 
 
 def mapped(frames, seed=0, **options):
-    mapper = NoisyOracleMapper(
-        label_set=box_room.LABELS,
-        seed=seed,
-        options={**SILENT, 'voxel_m': 0.05, 'rooms': False, **options},
-    )
-    return map_frames(mapper, frames)
+    given = {**SILENT, 'voxel_m': 0.05, 'rooms': False, **options}
+    return box_room.map_room(NoisyOracleMapper, frames, seed=seed, **given)
 
 
 def accuracy(frames, seed=0, **options):
-    truth = box_room.visible_cloud(frames)
     dense = mapped(frames, seed, **options).dense
-    distance, nearest = cKDTree(dense.points).query(truth.points)
-    return float(((dense.labels[nearest] == truth.labels) & (distance < 0.1)).mean())
+    return box_room.share_labelled(dense, box_room.visible_cloud(frames))
 
 
 def model(**options):

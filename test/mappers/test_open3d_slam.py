@@ -1,12 +1,12 @@
 """The poses that open3d_slam finds in a room of boxes, and its remarks where it finds none."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from support.libraries import needs
 from support.world import box_room
-from support.world.frames import map_frames
 
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -32,9 +32,7 @@ def frames():
     return drive(20)
 
 
-def mapped(frames, **options):
-    mapper = Open3dSlamMapper(label_set=box_room.LABELS, seed=0, options=options)
-    return map_frames(mapper, frames)
+mapped = partial(box_room.map_room, Open3dSlamMapper)
 
 
 def errors_m(found, frames):

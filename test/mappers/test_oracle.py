@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,10 +14,7 @@ from osmabench_ros.mappers.oracle import OracleMapper
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import NodeKind
 
-
-def mapped(frames, **options):
-    mapper = OracleMapper(label_set=box_room.LABELS, seed=0, options=options)
-    return map_frames(mapper, frames)
+mapped = partial(box_room.map_room, OracleMapper)
 
 
 @pytest.fixture(scope='module')

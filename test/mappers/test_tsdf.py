@@ -1,13 +1,13 @@
 """The surfaces that tsdf finds, against the boxes that the frames show."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 from support.libraries import needs
 from support.world import box_room
-from support.world.frames import map_frames
 
 from osmabench_ros.mappers.tsdf import TsdfMapper
 from osmabench_ros.maps.storage import pack_map
@@ -15,9 +15,7 @@ from osmabench_ros.maps.storage import pack_map
 pytestmark = needs('open3d')
 
 
-def mapped(frames, times=1, **options):
-    mapper = TsdfMapper(label_set=box_room.LABELS, seed=0, options=options)
-    return map_frames(mapper, [*frames] * times)
+mapped = partial(box_room.map_room, TsdfMapper)
 
 
 @pytest.fixture(scope='module')
@@ -27,7 +25,7 @@ def frames():
 
 @pytest.fixture(scope='module')
 def dense(frames):
-    return mapped(frames, times=2).dense
+    return mapped(frames * 2).dense
 
 
 def to_surface(points):

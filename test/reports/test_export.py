@@ -5,10 +5,9 @@ import xml.etree.ElementTree as ElementTree
 
 import pandas as pd
 import pytest
+from support.commands import osmabench
 from support.world.matrix import changed_run
-from typer.testing import CliRunner
 
-from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.reports.export import (
     PaperTable,
@@ -21,11 +20,9 @@ from osmabench_ros.reports.export import (
 @pytest.fixture(scope='module')
 def out(left, tmp_path_factory):
     folder = tmp_path_factory.mktemp('paper') / 'files'
-    words = ['export', str(left.root), '--to', str(folder)]
-    result = CliRunner().invoke(app, words, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    printed = osmabench('export', left.root, '--to', folder).output
     files = sorted(item for item in folder.rglob('*') if item.is_file())
-    assert result.output.split() == [str(file) for file in files if file.name[0] != '.']
+    assert printed.split() == [str(file) for file in files if file.name[0] != '.']
     return folder
 
 

@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from support.commands import osmabench
 from support.world.maps import ground_truth, labelled_map
 from support.world.matrix import config
-from typer.testing import CliRunner
 
-from osmabench_ros.cli.main import app
 from osmabench_ros.errors import RunError
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.reports.matrix import write_matrix_report
@@ -63,9 +62,8 @@ def shifted():
 )
 def test_what_differs_is_refused_by_name(changed, named, tmp_path):
     before, after = scored(tmp_path / 'a'), scored(tmp_path / 'b', **changed)
-    found = CliRunner().invoke(app, ['compare', str(before), str(after)])
-    assert isinstance(found.exception, RunError)
-    assert f'cannot be compared: they differ in {named} (' in str(found.exception)
+    with pytest.raises(RunError, match=rf'cannot be compared: they differ in {named} \('):
+        osmabench('compare', before, after)
 
 
 @pytest.mark.parametrize(
@@ -73,8 +71,7 @@ def test_what_differs_is_refused_by_name(changed, named, tmp_path):
 )
 def test_who_answers_and_what_other_suites_ask_may_differ(changed, tmp_path):
     before, after = scored(tmp_path / 'a'), scored(tmp_path / 'b', **changed)
-    found = CliRunner().invoke(app, ['compare', str(before), str(after)])
-    assert found.exit_code == 0, found.exception
+    assert osmabench('compare', before, after).exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from support.commands import osmabench
 
-from osmabench_ros.cli.main import app
 from osmabench_ros.errors import MissingDependencyError
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome
@@ -46,9 +45,7 @@ def colors(entity, kind):
 def entities(matrix, tmp_path_factory):
     pytest.importorskip('rerun', reason="rerun is not installed; pip install '.[rerun]'")
     file = tmp_path_factory.mktemp('rerun') / 'new' / 'run.rrd'
-    arguments = ['map', 'view', str(matrix.plans[RECORDED].directory), '--rerun', str(file)]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
+    osmabench('map', 'view', matrix.plans[RECORDED].directory, '--rerun', file)
     assert [item.name for item in file.parent.iterdir()] == ['run.rrd']
     return read(file)
 
@@ -107,9 +104,7 @@ def test_words_and_figures_come_along(entities, matrix):
 def test_a_map_alone_is_recorded_without_errors(matrix, tmp_path):
     pytest.importorskip('rerun', reason="rerun is not installed; pip install '.[rerun]'")
     file = tmp_path / 'map.rrd'
-    directory = matrix.plans[RECORDED].map_directory
-    result = CliRunner().invoke(app, ['map', 'view', str(directory), '--rerun', str(file)])
-    assert result.exit_code == 0, result.output
+    osmabench('map', 'view', matrix.plans[RECORDED].map_directory, '--rerun', file)
     found = read(file)
     assert '/world/map/class' in found
     assert not [path for path in found if 'errors' in path or 'camera' in path]
@@ -146,8 +141,7 @@ def test_an_evaluation_writes_one_too(matrix, tmp_path):
     truth = plan.shared_directory / GROUND_TRUTH_FOLDER
     arguments = [plan.map_directory, '--ground-truth', truth, '--suite', 'osma_segmentation']
     arguments += ['--out', tmp_path / 'out', '--rerun', file, '--device', 'cpu']
-    result = CliRunner().invoke(app, ['map', 'evaluate', *map(str, arguments)])
-    assert result.exit_code == 0, result.output
+    osmabench('map', 'evaluate', *arguments)
     assert '/world/map/errors' in read(file)
 
 
@@ -162,7 +156,6 @@ def test_several_runs_get_a_file_each(matrix, tmp_path):
 def test_the_verbs_ask_for_rerun_before_they_start(matrix, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, 'rerun', None)
     for verb in (['run', 'demo'], ['map', 'evaluate', 'nowhere', '--ground-truth', 'nowhere']):
-        out = ['--out', str(tmp_path / 'out'), '--rerun', 'x.rrd']
-        result = CliRunner().invoke(app, [*verb, *out])
-        assert isinstance(result.exception, MissingDependencyError), result.output
+        with pytest.raises(MissingDependencyError):
+            osmabench(*verb, '--out', tmp_path / 'out', '--rerun', 'x.rrd')
     assert not list(tmp_path.iterdir())

@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 from PIL import Image
+from support.commands import osmabench
 from support.world.scenes import room_scene
-from typer.testing import CliRunner
 
-from osmabench_ros.cli.conditions import app
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.simulation.conditions import list_conditions, load_condition
@@ -57,16 +56,14 @@ def test_an_image_that_cannot_be_written_is_named(tmp_path):
 
 
 def test_the_command_lists_every_condition():
-    for arguments in ([], ['list']):
-        result = CliRunner().invoke(app, arguments)
-        assert result.exit_code == 0
-        assert all(name in result.output for name in list_conditions())
+    for words in ((), ('list',)):
+        printed = osmabench('conditions', *words).output
+        assert all(name in printed for name in list_conditions())
 
 
 def test_the_command_refuses_an_unknown_condition():
-    result = CliRunner().invoke(app, ['preview', 'camra'])
-    assert isinstance(result.exception, ConfigError)
-    assert 'Did you mean "camera"?' in str(result.exception)
+    with pytest.raises(ConfigError, match='Did you mean "camera"'):
+        osmabench('conditions', 'preview', 'camra')
 
 
 @pytest.mark.gl
@@ -78,9 +75,8 @@ def test_the_preview_tells_which_lights_are_lamps_and_reads_a_condition_once(
         'osmabench_ros.simulation.conditions.load_condition',
         lambda name: read.append(name) or load_condition(name),
     )
-    arguments = ['preview', 'nominal', 'camera', '--scene', reference, '--frames', '2']
-    result = CliRunner().invoke(app, [*arguments, '-o', str(tmp_path / 'a.png')])
-    assert result.exit_code == 0, result.output
+    options = ('--scene', reference, '--frames', 2, '-o', tmp_path / 'a.png')
+    result = osmabench('conditions', 'preview', 'nominal', 'camera', *options)
     assert (
         'lamps of scene test/room: "ceiling" of 1 lights (it does not say which, so every point '
         'or spot light of positive intensity is a lamp)'

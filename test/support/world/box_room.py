@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -10,6 +11,7 @@ from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.sequences.ground_truth import seen_instances
+from support.world.frames import map_frames
 from support.world.graphs import ground_truth_of, nodes_of
 
 LABELS = LabelSet.from_names('boxes', ['cup', 'table', 'sofa', 'shelf'], ['floor', 'wall'])
@@ -90,6 +92,17 @@ def frames(boxes=ROOM, count=12, size=(160, 120), light=None):
         pose = look(-0.4 * out + [0, 0, 1.4], 2 * out + [0, 0, 0.6])
         result.append(render(boxes, pose, intrinsics, i, light))
     return result
+
+
+def map_room(mapper, frames, *, label_set=LABELS, seed=0, **options):
+    """Return the final map that a mapper, of a class and with options, makes of frames."""
+    return map_frames(mapper(label_set=label_set, seed=seed, options=options), frames)
+
+
+def share_labelled(dense, truth):
+    """Return the share of true points of which the nearest point of a map has the label."""
+    _, nearest = cKDTree(dense.points).query(truth.points)
+    return float((dense.labels[nearest] == truth.labels).mean())
 
 
 def visible_cloud(sequence):
