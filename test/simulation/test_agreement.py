@@ -60,18 +60,9 @@ def scene(tmp_path_factory):
     return load_scene(str(write_habitat_dataset(room_scene(), tmp_path_factory.mktemp('room'))))
 
 
-@pytest.fixture
-def simulators():
-    made = []
-    yield made
-    for simulator in made:
-        simulator.close()
-
-
-def test_the_embedded_simulator_agrees_with_the_scene_that_it_is_given(scene, simulators):
+def test_the_embedded_simulator_agrees_with_the_scene_that_it_is_given(scene, closes):
     for near_m, far_m in ((0.05, 50.0), (0.05, 2.0), (3.0, 4.0), (30.0, 40.0)):
-        simulators.append(LoadsItself(scene, CAMERA, near_m, far_m))
-        check_agreement(scene, simulators[-1], POSES)
+        check_agreement(scene, closes(LoadsItself(scene, CAMERA, near_m, far_m)), POSES)
 
 
 @pytest.mark.parametrize(
@@ -82,41 +73,38 @@ def test_the_embedded_simulator_agrees_with_the_scene_that_it_is_given(scene, si
         (Rotation.identity(), 50.0, rf'pixels of object "box_{TURNED}\.1" differ .* shows object'),
     ],
 )
-def test_an_object_that_is_turned_or_gone_is_named(scene, simulators, rotation, place_m, reported):
-    simulators.append(LoadsItself(changed(scene, TURNED, rotation, place_m), CAMERA))
+def test_an_object_that_is_turned_or_gone_is_named(scene, closes, rotation, place_m, reported):
+    simulator = closes(LoadsItself(changed(scene, TURNED, rotation, place_m), CAMERA))
     with pytest.raises(SimulationError, match=reported):
-        check_agreement(scene, simulators[-1], POSES)
+        check_agreement(scene, simulator, POSES)
 
 
 def test_a_run_on_a_simulator_that_loads_a_turned_scene_stops_before_its_first_frame(
-    scene, simulators
+    scene, closes
 ):
     condition = parse_condition('plain', {}, 'plain')
     trajectory = sample_trajectory(PATH, Motion(), 5.0)
     turned = on_its_side(scene)
-    simulators += [
-        LoadsItself(turned, CAMERA), LoadsItself(scene, CAMERA)
-    ]  # fmt: skip
     with pytest.raises(SimulationError, match=r'pixels of object "wall_\d\.1" differ .* in all'):
-        SimulatedFrames(scene, simulators[0], condition, trajectory)
-    assert len(SimulatedFrames(scene, simulators[1], condition, trajectory)) == len(trajectory)
+        SimulatedFrames(scene, closes(LoadsItself(turned, CAMERA)), condition, trajectory)
+    same = closes(LoadsItself(scene, CAMERA))
+    assert len(SimulatedFrames(scene, same, condition, trajectory)) == len(trajectory)
     # One that is given the meshes cannot part from them, and is not asked.
-    given = OpenGLSimulator(turned, CAMERA)
+    given = closes(OpenGLSimulator(turned, CAMERA))
     assert not isinstance(given, LoadingSimulator)
     assert len(SimulatedFrames(scene, given, condition, trajectory)) == len(trajectory)
-    given.close()
 
 
 def test_habitat_sim_is_held_to_the_scene():
     assert {'loads_scene_itself', 'range_m'} <= HabitatSimulator.__annotations__.keys()
 
 
-def test_ids_alone_may_differ_too(scene, simulators):
+def test_ids_alone_may_differ_too(scene, closes):
     ids = {2: 4, 4: 2}
     objects = tuple(
         dataclasses.replace(item, instance_id=ids.get(item.instance_id, item.instance_id))
         for item in scene.objects
     )
-    simulators.append(LoadsItself(dataclasses.replace(scene, objects=objects), CAMERA))
+    simulator = closes(LoadsItself(dataclasses.replace(scene, objects=objects), CAMERA))
     with pytest.raises(SimulationError, match=r'object "wall_[24]\.1".* shows object "wall_[24]'):
-        check_agreement(scene, simulators[-1], POSES)
+        check_agreement(scene, simulator, POSES)

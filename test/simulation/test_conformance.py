@@ -1,6 +1,7 @@
 """What every installed simulator must do, whatever renders; none of it knows the backend."""
 
 import gc
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -58,9 +59,8 @@ def scene(tmp_path_factory):
 
 @pytest.fixture(scope='module', params=extension_names(SIMULATORS))
 def world(request, scene):
-    simulator = started(request.param, scene, scenes.CAMERA)
-    yield World(scene, simulator)
-    simulator.close()
+    with closing(started(request.param, scene, scenes.CAMERA)) as simulator:
+        yield World(scene, simulator)
 
 
 def instance_of(scene, name):
@@ -266,10 +266,10 @@ def test_closing_frees_memory_and_processes(name, scene):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', extension_names(SIMULATORS))
-def test_small_house_agrees_with_ray_casting(name):
+def test_small_house_agrees_with_ray_casting(name, closes):
     scene = scenes.load_small_house()
     camera = Intrinsics.from_hfov(320, 240, np.pi / 2)
-    simulator = started(name, scene, camera)
+    simulator = closes(started(name, scene, camera))
     for yaw in (0.0, 1.6, 3.1, 4.7):
         pose = scenes.camera_at(0.5, 0.0, 1.4, yaw)
         seen = simulator.render(pose)
@@ -281,7 +281,6 @@ def test_small_house_agrees_with_ray_casting(name):
         class_of = {item.instance_id: item.class_id for item in scene.objects}
         expected = np.array([class_of.get(int(i), UNLABELLED) for i in instance.flat])
         assert (seen.semantic.ravel() == expected).mean() > 0.99
-    simulator.close()
 
 
 CHANGES = (

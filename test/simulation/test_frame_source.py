@@ -15,9 +15,7 @@ PATH = RobotPath(STATES, np.array([0, 1, 1]), 0.0)
 
 
 @pytest.fixture
-def frames_of():
-    opened = []
-
+def frames_of(closes):
     def open_frames(name_or_data, seed=0, rate=2.0):
         if isinstance(name_or_data, str):
             condition = load_condition(name_or_data)
@@ -25,15 +23,10 @@ def frames_of():
             condition = parse_condition('test', name_or_data, 'test.yaml')
         scene = room_scene()
         trajectory = sample_trajectory(PATH, condition.make_motion(rate), rate, CameraMount(1.4))
-        source = SimulatedFrames(
-            scene, OpenGLSimulator(scene, CAMERA), condition, trajectory, seed
-        )
-        opened.append(source)
-        return source
+        simulator = OpenGLSimulator(scene, CAMERA)
+        return closes(SimulatedFrames(scene, simulator, condition, trajectory, seed))
 
-    yield open_frames
-    for source in opened:
-        source.close()
+    return open_frames
 
 
 def taken(source):

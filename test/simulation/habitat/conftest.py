@@ -1,4 +1,5 @@
 import os
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -29,5 +30,5 @@ def in_house(habitat, house):
         simulator = HabitatSimulator(house, CAMERA)
     except MissingDependencyError as error:
         pytest.skip(str(error))
-    yield simulator
-    simulator.close()
+    with closing(simulator):
+        yield simulator

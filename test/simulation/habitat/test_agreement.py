@@ -1,5 +1,7 @@
 """Habitat-Sim and the embedded simulator, side by side in the small house."""
 
+from contextlib import closing
+
 import numpy as np
 import pytest
 from support.world.scenes import camera_at
@@ -54,9 +56,8 @@ LIGHTINGS = {
 
 @pytest.fixture(scope='module')
 def embedded(house, in_house):
-    simulator = OpenGLSimulator(house, in_house.intrinsics)
-    yield simulator
-    simulator.close()
+    with closing(OpenGLSimulator(house, in_house.intrinsics)) as simulator:
+        yield simulator
 
 
 @pytest.mark.parametrize('lighting', LIGHTINGS.values(), ids=LIGHTINGS)
@@ -107,13 +108,12 @@ def test_the_follower_walks_to_its_goal_in_steps(in_house):
     assert np.linalg.norm(states[-1, :2] - goal[:2]) < 0.3
 
 
-def test_both_see_the_same_at_any_size_and_field_of_view(habitat, house):
+def test_both_see_the_same_at_any_size_and_field_of_view(habitat, house, closes):
     camera = Intrinsics.from_hfov(333, 121, 1.1)
-    theirs = HabitatSimulator(house, camera, near_m=0.3, far_m=4.0)
-    ours = OpenGLSimulator(house, camera, near_m=0.3, far_m=4.0)
-    seen, expected = theirs.render(POSES[0]), ours.render(POSES[0])
-    theirs.close()
-    ours.close()
+    seen, expected = (
+        closes(simulator(house, camera, near_m=0.3, far_m=4.0)).render(POSES[0])
+        for simulator in (HabitatSimulator, OpenGLSimulator)
+    )
     assert np.isinf(expected.depth_m).mean() > 0.1
     assert (np.isinf(seen.depth_m) == np.isinf(expected.depth_m)).mean() > 0.999
     assert np.isclose(seen.depth_m, expected.depth_m, rtol=0, atol=0.01).mean() > 0.99

@@ -101,12 +101,13 @@ LIGHTINGS = {
     [[], [0.25, 1, -0.8], {'000': 0, '001': -1.2, '002': 0.5}],
     ids=['closed', 'list', 'by key'],
 )
-def test_a_cabinet_looks_the_same_in_any_pose(habitat, tmp_path, pose):
+def test_a_cabinet_looks_the_same_in_any_pose(habitat, tmp_path, pose, closes):
     entry = {'initial_joint_pose': pose} if pose else {}
     scene = load_scene(str(write_room_with_cabinet(tmp_path / 'room', **entry)))
     camera = Intrinsics.from_hfov(320, 240, 1.4)
     cabinet = next(item for item in scene.objects if item.name.startswith('cabinet'))
-    theirs, ours = HabitatSimulator(scene, camera), OpenGLSimulator(scene, camera)
+    theirs = closes(HabitatSimulator(scene, camera))
+    ours = closes(OpenGLSimulator(scene, camera))
     for name, lighting in LIGHTINGS.items():
         for simulator in (theirs, ours):
             simulator.set_lighting(lighting)
@@ -120,8 +121,6 @@ def test_a_cabinet_looks_the_same_in_any_pose(habitat, tmp_path, pose):
             # The lit shader has highlights.
             assert difference[mask].mean() < (1 if name == 'nominal' else 6)
             assert difference.mean() < (1 if name == 'nominal' else 6)
-    theirs.close()
-    ours.close()
 
 
 def test_positions_of_joints_move_what_hangs_on_them(tmp_path):
@@ -142,10 +141,11 @@ def test_positions_of_joints_move_what_hangs_on_them(tmp_path):
     np.testing.assert_allclose(drawer, 0.25, atol=1e-5)
 
 
-def test_instances_and_classes_are_those_of_the_annotation(habitat, tmp_path):
+def test_instances_and_classes_are_those_of_the_annotation(habitat, tmp_path, closes):
     scene = load_scene(str(write_annotated_stage(tmp_path, painted_boxes(paint_vertices))))
     camera = Intrinsics.from_hfov(320, 240, 1.4)
-    theirs, ours = HabitatSimulator(scene, camera), OpenGLSimulator(scene, camera)
+    theirs = closes(HabitatSimulator(scene, camera))
+    ours = closes(OpenGLSimulator(scene, camera))
     pose = camera_at(-1.5, -4.0, 1.6, 0.9)
     seen, expected = theirs.render(pose), ours.render(pose)
     assert set(np.unique(expected.instance)) == {0, *scene.by_instance}
@@ -154,5 +154,3 @@ def test_instances_and_classes_are_those_of_the_annotation(habitat, tmp_path):
     assert np.isclose(seen.depth_m, expected.depth_m, rtol=0, atol=0.01).mean() > 0.999
     theirs.set_lighting(Lighting((Light('lamp', position=(0.0, -3.0, 2.0), intensity=3.0),)))
     assert theirs.render(pose).color.mean() > 5, 'light acts although the data set is flat shaded'
-    theirs.close()
-    ours.close()

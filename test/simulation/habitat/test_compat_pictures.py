@@ -3,6 +3,7 @@
 import math
 import os
 import subprocess
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,9 +87,8 @@ def flat_corner(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def simulator(habitat, flat_corner):
-    started = HabitatSimulator(flat_corner, CAMERA)
-    yield started
-    started.close()
+    with closing(HabitatSimulator(flat_corner, CAMERA)) as started:
+        yield started
 
 
 def picture(simulator, lighting):
@@ -120,12 +120,11 @@ def test_a_data_set_that_asks_for_flat_is_shown_as_osma_bench_shows_hm3d(
 
 
 @pytest.mark.slow
-def test_other_data_sets_keep_their_shaders(habitat, tmp_path):
+def test_other_data_sets_keep_their_shaders(habitat, tmp_path, closes):
     dataset = corner(tmp_path / 'pbr', '')
     expected = taken_by_habitat_sim(dataset, LIT.lights, tmp_path, hbao=True)
-    simulator = HabitatSimulator(load_scene(str(dataset)), CAMERA)
+    simulator = closes(HabitatSimulator(load_scene(str(dataset)), CAMERA))
     found = picture(simulator, LIT)
-    simulator.close()
     assert difference(found, expected) < 0.1
 
 
@@ -143,13 +142,13 @@ def test_every_look_is_there_again_when_light_changes(simulator, flat_corner):
         np.testing.assert_array_equal(first, again)
 
 
-def test_options_win_over_compat(habitat, flat_corner):
-    simulator = HabitatSimulator(flat_corner, CAMERA, shading='pbr', ambient_occlusion=False)
+def test_options_win_over_compat(habitat, flat_corner, closes):
+    options = {'shading': 'pbr', 'ambient_occlusion': False}
+    simulator = closes(HabitatSimulator(flat_corner, CAMERA, **options))
     for lighting in (LIT, UNLIT):
         compat = picture(simulator, lighting)
         plain = picture(simulator, replace(lighting, compat=False))
         np.testing.assert_array_equal(compat, plain)
-    simulator.close()
 
 
 def test_a_spot_has_no_compat_picture(simulator):

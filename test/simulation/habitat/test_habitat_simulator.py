@@ -26,10 +26,8 @@ def room(tmp_path_factory):
 
 
 @pytest.fixture
-def simulator(habitat, room):
-    started = HabitatSimulator(room, CAMERA)
-    yield started
-    started.close()
+def simulator(habitat, room, closes):
+    return closes(HabitatSimulator(room, CAMERA))
 
 
 def test_without_an_interpreter_the_error_says_how_to_name_one(room, monkeypatch):
@@ -74,15 +72,13 @@ def test_a_data_set_that_is_not_the_scenes_is_refused(habitat, room, tmp_path):
         HabitatSimulator(room, CAMERA, dataset_config=str(config))
 
 
-def test_similar_names_do_not_stand_for_each_other(habitat, tmp_path):
+def test_similar_names_do_not_stand_for_each_other(habitat, tmp_path, closes):
     scene = room_scene()
     renamed = {'box_6': 'chair', 'box_7': 'armchair', 'wall_2': 'big_armchair'}
     objects = tuple(replace(o, name=renamed.get(o.name, o.name)) for o in scene.objects)
     scene = Scene('test', 'room', scene.label_set, objects, lights=scene.lights)
     loaded = load_scene(str(write_habitat_dataset(scene, tmp_path / 'similar')))
-    simulator = HabitatSimulator(loaded, CAMERA)
-    seen = simulator.render(VIEW)
-    simulator.close()
+    seen = closes(HabitatSimulator(loaded, CAMERA)).render(VIEW)
     chair = next(item for item in loaded.objects if item.name == 'chair.1')
     _, columns = np.nonzero(seen.instance == chair.instance_id)
     pixels = CAMERA.project(VIEW.inverse().transform(chair.world_vertices))
@@ -90,13 +86,12 @@ def test_similar_names_do_not_stand_for_each_other(habitat, tmp_path):
     assert abs(columns.max() - pixels[:, 0].max()) < 1.01
 
 
-def test_a_spot_needs_linear_light_and_the_lights_stay(habitat, room):
-    simulator = HabitatSimulator(room, CAMERA, shading='phong')
+def test_a_spot_needs_linear_light_and_the_lights_stay(habitat, room, closes):
+    simulator = closes(HabitatSimulator(room, CAMERA, shading='phong'))
     before = simulator.render(VIEW).color
     with pytest.raises(SimulationError, match='"beam" is a spot.*set shading to pbr'):
         simulator.set_lighting(Lighting((Light('beam', LightKind.SPOT),)))
     np.testing.assert_array_equal(simulator.render(VIEW).color, before)
-    simulator.close()
 
 
 def test_light_is_exposed_before_it_saturates(simulator):

@@ -5,14 +5,10 @@ from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 
 
 @pytest.fixture
-def make():
+def make(closes):
     """Return a maker of simulators, which are closed after the test."""
-    made = []
 
     def maker(scene, camera=CAMERA, **options):
-        made.append(OpenGLSimulator(scene, camera, **options))
-        return made[-1]
+        return closes(OpenGLSimulator(scene, camera, **options))
 
-    yield maker
-    for simulator in made:
-        simulator.close()
+    return maker

@@ -172,14 +172,14 @@ def test_unknown_renderings_are_refused_with_those_there_are(options):
         OpenGLSimulator(room_scene(), CAMERA, **options)
 
 
-def test_a_configuration_names_the_rendering_and_its_digest_follows():
+def test_a_configuration_names_the_rendering_and_its_digest_follows(closes):
     configs = [
         MatrixConfig.model_validate(small_config(simulator={'name': 'opengl', 'options': options}))
         for options in ({}, {'rendering': 'standard', 'exposure': 'automatic'})
     ]
-    plain, standard = (item.simulator.simulator(room_scene(), item.camera) for item in configs)
+    plain, standard = (
+        closes(item.simulator.simulator(room_scene(), item.camera)) for item in configs
+    )
     assert 'rendering' not in plain.description
     assert standard.description.endswith(', standard rendering, automatic exposure')
-    plain.close()
-    standard.close()
     assert config_digest(configs[0]) != config_digest(configs[1])
