@@ -3,7 +3,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 from support.world.graphs import content_of
 from support.world.maps import sample_map
 
@@ -63,12 +62,19 @@ def test_a_damaged_chunk_and_another_size_are_noticed(damaged):
 
 
 @pytest.mark.parametrize(
-    ('field', 'value', 'words'),
-    [('payload_size', 2**40, 'payload'), ('chunk_count', 2**32 - 1, '4294967295 are announced')],
+    ('changes', 'words'),
+    [
+        ({'payload_size': 2**40}, 'payload'),
+        ({'chunk_count': 2**32 - 1}, '4294967295 are announced'),
+        ({'chunk_count': 0, 'digest': ''}, 'from mapper'),
+        ({'payload_size': 0, 'digest': ''}, 'from mapper'),
+        ({'payload_size': 0, 'chunk_count': 0}, 'from mapper'),
+    ],
 )
-def test_an_oversized_announcement_is_refused_before_anything_is_kept(field, value, words):
+def test_an_announcement_that_is_oversized_or_half_is_refused(changes, words):
     announcement, _ = messages()
-    setattr(announcement, field, value)
+    for name, value in changes.items():
+        setattr(announcement, name, value)
     with pytest.raises(ContractError, match=words):
         MapAssembler().announce(announcement)
 
@@ -127,15 +133,6 @@ def test_a_scene_graph_alone_is_complete_at_once():
     alone.payload_size, alone.chunk_count, alone.digest, alone.payload_format = 0, 0, '', ''
     assert assembler.announce(alone) == (alone, b'')
     assert assembler.missing_chunks == 0
-
-
-@pytest.mark.parametrize('field', ['payload_size', 'chunk_count', 'digest'])
-def test_half_an_announcement_is_none(field):
-    whole, _ = messages()
-    half = SemanticMapMessage(participant='mapper', payload_format=whole.payload_format)
-    setattr(half, field, getattr(whole, field))
-    with pytest.raises(ContractError, match='from mapper'):
-        MapAssembler().announce(half)
 
 
 def test_chunks_of_maps_that_do_not_matter_take_no_room():
