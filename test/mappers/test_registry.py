@@ -10,6 +10,10 @@ from osmabench_ros.semantics.labels import LabelSet
 LABELS = LabelSet.from_names('test', ['cup'], ['floor'])
 
 
+def test_the_mappers_of_the_package_are_registered():
+    assert {'oracle', 'noisy_oracle', 'appearance'} <= set(mapper_names())
+
+
 def test_an_unknown_mapper_is_named_with_the_nearest_one():
     with pytest.raises(ConfigError, match=r'no mapper "orcale".*Did you mean "oracle"\?'):
         make_mapper('orcale', label_set=LABELS)
