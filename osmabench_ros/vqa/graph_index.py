@@ -1,5 +1,6 @@
 """Index of a scene graph by label, relation and box, for questions."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
@@ -9,7 +10,10 @@ from numpy.typing import NDArray
 
 from osmabench_ros.semantics import scene_graph
 from osmabench_ros.semantics.labels import normalised_name
+from osmabench_ros.vqa import english
 from osmabench_ros.vqa.knowledge import knowledge
+
+_MATERIAL_WORDS = frozenset(english.MATERIALS) | frozenset(english.MATERIALS.values())
 
 SIMILARITY_THRESHOLD = 0.74
 """Cosine of the bundled sentence embedder from which two labels count as one thing.
@@ -196,3 +200,15 @@ def group_nodes(
 def centre_distance_m(first: scene_graph.SceneNode, second: scene_graph.SceneNode) -> float:
     """Return the distance between the centres of two boxes in metres."""
     return float(np.linalg.norm(first.known_box.center - second.known_box.center))
+
+
+def attribute(node: scene_graph.SceneNode, key: str) -> str | None:
+    """Return the colour or material of a node, or the only one in its caption, else None."""
+    value = node.attributes.get(key)
+    if isinstance(value, str) and value:
+        return value
+    words = {word for caption in node.captions for word in re.findall(r'[a-z]+', caption.lower())}
+    known = frozenset(english.COLORS) if key == 'color' else _MATERIAL_WORDS
+    normal = english.color_name if key == 'color' else english.material_noun
+    values = {normal(word) for word in words & known}
+    return values.pop() if len(values) == 1 else None

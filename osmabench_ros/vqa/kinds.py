@@ -18,12 +18,11 @@ from osmabench_ros.vqa.answering.execution import (
     GraphReader,
     SilentError,
     answer_from,
-    attribute,
 )
 from osmabench_ros.vqa.english import basic_color, confusable, material_noun
-from osmabench_ros.vqa.graph_index import GraphIndex, centre_distance_m
+from osmabench_ros.vqa.graph_index import GraphIndex, attribute, centre_distance_m
 from osmabench_ros.vqa.knowledge import knowledge
-from osmabench_ros.vqa.questions import AnswerType, AnswerValue, Category, SpatialCategory
+from osmabench_ros.vqa.questions import AnswerType, AnyCategory, Category, SpatialCategory
 
 ALIKE_M = 0.15
 """Objects whose heights differ by less than this are equally tall."""
@@ -42,7 +41,7 @@ MARGIN_M = 0.2
 
 _DOUBT_M = (-MARGIN_M, MARGIN_M)
 _FIT_M, _RISE_M = 0.1, 0.4
-_CLOSER_RATIO = 1.5
+_CLOSER_RATIO, _LONGEST_GAP_M = 1.5, 2.5
 _RATIO = {'taller': 1.4, 'wider': 1.4, 'bulkier': 2.0}
 
 COORDINATE_TOLERANCE_M, WALK_TOLERANCE_M = 0.1, 0.5
@@ -94,10 +93,12 @@ Columns = tuple[AnswerType, Find, float, float, Clear]
 """Columns of a kind: type, how to find the answer, both tolerances, when it is clear."""
 
 
-def _measure(measure: Value, least: float, absolute: float, relative: float) -> Columns:
+def _measure(
+    measure: Value, least: float, absolute: float, relative: float, *reads: Read
+) -> Columns:
     """Ask for a quantity of at least so much."""
     clear = _exclude(measure, -inf, least)
-    return AnswerType.NUMBER, _find(measure), absolute, relative, clear
+    return AnswerType.NUMBER, _find(measure, *reads), absolute, relative, clear
 
 
 def _at_most(
@@ -228,15 +229,15 @@ def _count_lack(_: GraphReader, first: Nodes, second: Nodes) -> int:
     return len(second) - len(first)
 
 
-def _get_height_m(_: GraphReader, node: SceneNode) -> float:
+def _height_m(_: GraphReader, node: SceneNode) -> float:
     return float(node.known_box.size[2])
 
 
-def _get_distance_m(_: GraphReader, first: SceneNode, second: SceneNode) -> float:
+def _distance_m(_: GraphReader, first: SceneNode, second: SceneNode) -> float:
     return centre_distance_m(first, second)
 
 
-def _get_extent(_: GraphReader, node: SceneNode, comparative: str) -> float:
+def _extent(_: GraphReader, node: SceneNode, comparative: str) -> float:
     """Return the quantity of a comparative of `knowledge.COMPARATIVES`."""
     box = node.known_box
     return {
@@ -247,14 +248,14 @@ def _get_extent(_: GraphReader, node: SceneNode, comparative: str) -> float:
     }[comparative]
 
 
-def _is_clearly_more(g: GraphReader, first: SceneNode, second: SceneNode, word: str) -> bool:
+def _is_far_more(g: GraphReader, first: SceneNode, second: SceneNode, word: str) -> bool:
     if word == 'higher up':
         # Feet and top of one are above feet and top of the other, too.
         boxes = (first.known_box, second.known_box)
         low, high = sorted(boxes, key=lambda box: float(box.center[2]))
         ends_m = (high.minimum[2] - low.minimum[2], high.maximum[2] - low.maximum[2])
         return bool(high.center[2] - low.center[2] >= _RISE_M and min(ends_m) >= _RISE_M / 2)
-    less, more = sorted(_get_extent(g, node, word) for node in (first, second))
+    less, more = sorted(_extent(g, node, word) for node in (first, second))
     return less > 0 and more / less >= _RATIO[word] and (word == 'bulkier' or more - less >= 0.1)
 
 
@@ -266,7 +267,7 @@ def compare_clearly(first: float, second: float, ratio: float, least: float) -> 
     return -1 if first < second else 1
 
 
-def _is_clearly_closer(_: GraphReader, first: SceneNode, second: SceneNode, to: SceneNode) -> bool:
+def _is_far_closer(_: GraphReader, first: SceneNode, second: SceneNode, to: SceneNode) -> bool:
     """Return whether the object with the nearer centre has the nearer surface too."""
     one_m, other_m = (centre_distance_m(node, to) for node in (first, second))
     one_gap_m, other_gap_m = (n.known_box.measure_gap(to.known_box) for n in (first, second))
@@ -280,15 +281,20 @@ def _exceed_reach_m(g: GraphReader, node: SceneNode, reach_m: float) -> float:
     return float(node.known_box.maximum[2]) - g.index.floor_height_m(node) - reach_m
 
 
-def measure_gap_m(first: SceneNode, second: SceneNode) -> float:
+def _gap_m(first: SceneNode, second: SceneNode) -> float:
     """Return the horizontal distance between two boxes in metres, 0 if they overlap from above."""
     one, other = first.known_box, second.known_box
     gaps = np.maximum(one.minimum, other.minimum) - np.minimum(one.maximum, other.maximum)
     return float(np.linalg.norm(np.maximum(gaps[:2], 0.0)))
 
 
-def _exceed_gap_m(_: GraphReader, first: SceneNode, second: SceneNode, width_m: float) -> float:
-    return width_m - measure_gap_m(first, second)
+def _is_passed(_: GraphReader, first: SceneNode, second: SceneNode, width_m: float) -> bool:
+    return _gap_m(first, second) >= width_m
+
+
+def _is_clear_gap(_: GraphReader, first: SceneNode, second: SceneNode, width_m: float) -> bool:
+    gap_m = _gap_m(first, second)
+    return gap_m <= _LONGEST_GAP_M and abs(gap_m - width_m) >= MARGIN_M
 
 
 def _exceed_space_m(g: GraphReader, node: SceneNode, height_m: float) -> float:
@@ -299,11 +305,11 @@ def _is_upstairs(g: GraphReader, node: SceneNode) -> bool:
     return g.storey(node) > 0
 
 
-def _round_center(_: GraphReader, node: SceneNode) -> AnswerValue:
+def _round_center(_: GraphReader, node: SceneNode) -> tuple[float, ...]:
     return tuple(np.round(node.known_box.center, 3).tolist())
 
 
-def _divide_areas(g: GraphReader, *nodes: SceneNode) -> float:
+def _area_ratio(g: GraphReader, *nodes: SceneNode) -> float:
     low, high = sorted(g.room_area_m2(node) for node in nodes)
     return high / low if low else inf
 
@@ -312,7 +318,7 @@ def _is_one_room(g: GraphReader, first: SceneNode, second: SceneNode) -> bool:
     return g.room(first).id == g.room(second).id
 
 
-def _measure_bends_m(g: GraphReader, first: SceneNode, second: SceneNode) -> tuple[float, float]:
+def _bends_m(g: GraphReader, first: SceneNode, second: SceneNode) -> tuple[float, float]:
     """Return how far the way is left and right of the straight line between its ends."""
     line_m = g.line_m(first, second)
     offsets = line_m[:, :2] - line_m[0, :2]
@@ -322,12 +328,12 @@ def _measure_bends_m(g: GraphReader, first: SceneNode, second: SceneNode) -> tup
 
 
 def _name_side(g: GraphReader, first: SceneNode, second: SceneNode) -> str:
-    left_m, right_m = _measure_bends_m(g, first, second)
+    left_m, right_m = _bends_m(g, first, second)
     return 'left' if left_m > right_m else 'right'
 
 
 def _is_bent_clearly(g: GraphReader, first: SceneNode, second: SceneNode) -> bool:
-    less_m, more_m = sorted(_measure_bends_m(g, first, second))
+    less_m, more_m = sorted(_bends_m(g, first, second))
     return more_m >= 1.0 and less_m <= 0.3
 
 
@@ -362,7 +368,7 @@ def _mirror_error_m(_: GraphReader, pair: Nodes, about: SceneNode) -> float:
     return min(errors)
 
 
-def _measure_slack_m(_: GraphReader, upper: SceneNode, lower: SceneNode) -> float:
+def _slack_m(_: GraphReader, upper: SceneNode, lower: SceneNode) -> float:
     """Return by how much the top of a box is larger than the footprint of another, turned to fit.
 
     That is the smaller of the differences of the short edges and of the long ones.
@@ -372,11 +378,11 @@ def _measure_slack_m(_: GraphReader, upper: SceneNode, lower: SceneNode) -> floa
 
 
 def _jut_out_m(g: GraphReader, upper: SceneNode, lower: SceneNode) -> float:
-    return -_measure_slack_m(g, upper, lower)
+    return -_slack_m(g, upper, lower)
 
 
 def _is_one_fitting(g: GraphReader, one: SceneNode, other: SceneNode, lower: SceneNode) -> bool:
-    low, high = sorted(_measure_slack_m(g, upper, lower) for upper in (one, other))
+    low, high = sorted(_slack_m(g, upper, lower) for upper in (one, other))
     return low <= -_FIT_M and high >= _FIT_M
 
 
@@ -408,7 +414,7 @@ class Kind:
     """
 
     value: str
-    category: Category | SpatialCategory
+    category: AnyCategory
     answer_type: AnswerType
     find: Find
     absolute: float = 0.0
@@ -436,7 +442,7 @@ class Kind:
         """Return the name."""
         return f'<{getattr(self, "_place", "Kind")}: {self.value!r}>'
 
-    def tolerance(self, value: AnswerValue) -> float:
+    def tolerance(self, value: object) -> float:
         """Return how far off an answer may be."""
         size = value if isinstance(value, (int, float)) else 0.0
         return round(max(self.absolute, self.relative * size), 3)
@@ -486,12 +492,12 @@ class QueryKind:
         'Are there more {0:s} than {1:s}?',
         'Do {0:s} outnumber {1:s} here?',
     )
-    HEIGHT = Kind('height in metres', MEASUREMENT, *_measure(_get_height_m, 0.2, 0.1, 0.15))(
+    HEIGHT = Kind('height in metres', MEASUREMENT, *_measure(_height_m, 0.2, 0.1, 0.15))(
         'How tall is {0:the} in metres?',
         'What is the height of {0:the} in metres, from its lowest to its highest point?',
         'How many metres does {0:the} measure from bottom to top?',
     )
-    DISTANCE = Kind('distance in metres', MEASUREMENT, *_measure(_get_distance_m, 0.6, 0.3, 0.15))(
+    DISTANCE = Kind('distance in metres', MEASUREMENT, *_measure(_distance_m, 0.6, 0.3, 0.15))(
         'How far apart are the centres of {0:the} and {1:the} in metres?',
         'What is the distance in metres between the centre of {0:the} and that of {1:the}?',
     )
@@ -542,24 +548,18 @@ class QueryKind:
         'What is {0:the} fixed to?',
         'Which object holds {0:the} in place?',
     )
-    WHICH_MORE = Kind('which is more', COMPARISON, *_choose(_get_extent, 1, _is_clearly_more))(
+    WHICH_MORE = Kind('which is more', COMPARISON, *_choose(_extent, 1, _is_far_more))(
         'Which is {more}: {0:the} or {1:the}?',
         'Which of the two is {more}, {0:the} or {1:the}?',
         'Comparing {0:the} with {1:the}, which is {more}?',
     )
     IS_MORE = Kind(
-        'is the first more',
-        COMPARISON,
-        YES_NO,
-        _find(_exceed(_get_extent, 1)),
-        clear=_is_clearly_more,
+        'is the first more', COMPARISON, YES_NO, _find(_exceed(_extent, 1)), clear=_is_far_more
     )(
         'Is {0:the} {more} than {1:the}?',
         'Compared with {1:the}, is {0:the} {more}?',
     )
-    CLOSER = Kind(
-        'which is closer', COMPARISON, *_choose(_get_distance_m, -1, _is_clearly_closer)
-    )(
+    CLOSER = Kind('which is closer', COMPARISON, *_choose(_distance_m, -1, _is_far_closer))(
         'Which is closer to {2:the}: {0:the} or {1:the}?',
         'Starting from {2:the}, which is nearer: {0:the} or {1:the}?',
     )
@@ -567,7 +567,9 @@ class QueryKind:
         'Can a gripper that reaches {number} m above the floor touch the top of {0:the}?',
         'Is the top of {0:the} within reach of an arm that ends {number} m above the floor?',
     )
-    PASSABLE = Kind('gap wide enough', REACHABILITY, *_at_most(_exceed_gap_m, 0, _DOUBT_M))(
+    PASSABLE = Kind(
+        'gap wide enough', REACHABILITY, YES_NO, _find(_is_passed), clear=_is_clear_gap
+    )(
         'Is the gap between {0:the} and {1:the} wide enough for a robot of {number} m?',
         'Could a robot {number} m wide drive between {0:the} and {1:the}?',
     )
@@ -620,10 +622,7 @@ class QueryKind:
     ROOM_AREA = Kind(
         'floor area of the room with',
         EXTENT,
-        NUMBER,
-        _find(GraphReader.room_area_m2, ONE),
-        0.0,
-        0.2,
+        *_measure(GraphReader.room_area_m2, 0.0, 0.0, 0.2, ONE),
     )(
         'What is the floor area in square metres of the room with {0:the}?',
         'How many square metres of floor are in the room with {0:the}?',
@@ -663,7 +662,7 @@ class QueryKind:
         'straight line?',
     )
     ROOMS_ALIKE = Kind(
-        'rooms about as large', PATTERN, *_at_most(_divide_areas, ROOMS_RATIO, (1.1, 1.5), ONE)
+        'rooms about as large', PATTERN, *_at_most(_area_ratio, ROOMS_RATIO, (1.1, 1.5), ONE)
     )(
         'Is the room with {0:the} about as large as the room with {1:the}?',
         'Do the room with {0:the} and the room with {1:the} have similar floor areas?',
@@ -674,9 +673,7 @@ class QueryKind:
         'Do the two {0:s} of the scene stand symmetrically about {1:the}?',
         'Are the two {0:s} here mirror images in their places on both sides of {1:the}?',
     )
-    WHICH_FITS = Kind(
-        'which would fit on', PREDICTION, *_choose(_measure_slack_m, 1, _is_one_fitting)
-    )(
+    WHICH_FITS = Kind('which would fit on', PREDICTION, *_choose(_slack_m, 1, _is_one_fitting))(
         'Which would fit on top of {2:the} without jutting out: {0:the} or {1:the}?',
         'Put onto {2:the}, which would lie there without jutting out: {0:the} or {1:the}?',
     )

@@ -84,6 +84,9 @@ class PromptCategory(str, Enum):
     EXISTENCE = 'PromptGT-Existence'
 
 
+AnyCategory = Category | SpatialCategory | PromptCategory
+
+
 @dataclass(frozen=True)
 class Evidence:
     """Ids in the ground-truth graph, and indices of frames if known, that an answer rests on."""

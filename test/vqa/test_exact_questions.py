@@ -33,7 +33,7 @@ from osmabench_ros.vqa.exact.generation import (
     uneven_mix,
 )
 from osmabench_ros.vqa.exact.selection import overused, subjects_of
-from osmabench_ros.vqa.exact.view import SceneView, make_draft
+from osmabench_ros.vqa.exact.view import Draft, SceneView
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.kinds import QueryKind
 from osmabench_ros.vqa.knowledge import knowledge
@@ -77,7 +77,8 @@ def test_no_object_is_asked_about_more_than_three_times_the_median(questions):
     labels = {node.label for node in living_room().nodes}
 
     def subjects(question):
-        draft = make_draft(parsed(question.text))
+        query = parsed(question.text)
+        draft = Draft(query, query.kind.category)
         return [name for name in subjects_of(draft) if name in labels]
 
     assert not overused(questions, subjects)

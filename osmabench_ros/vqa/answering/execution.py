@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,13 +17,11 @@ from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
 from osmabench_ros.semantics.storeys import find_storey, find_storeys
 from osmabench_ros.vqa import english
 from osmabench_ros.vqa.answering.ways import FloorWays, ways_of_map
-from osmabench_ros.vqa.graph_index import Embedder, GraphIndex, LabelMatcher
+from osmabench_ros.vqa.graph_index import Embedder, GraphIndex, LabelMatcher, attribute
 from osmabench_ros.vqa.questions import AnswerValue
 
 if TYPE_CHECKING:
     from osmabench_ros.vqa.kinds import Query
-
-_MATERIAL_WORDS = frozenset(english.MATERIALS) | frozenset(english.MATERIALS.values())
 
 
 @dataclass(frozen=True)
@@ -230,15 +227,3 @@ def _choose_by_attributes(
 
 def _is_same_material(first: str, second: str) -> bool:
     return english.material_noun(first) == english.material_noun(second)
-
-
-def attribute(node: SceneNode, key: str) -> str | None:
-    """Return the colour or material of a node, or the only one in its caption, else None."""
-    value = node.attributes.get(key)
-    if isinstance(value, str) and value:
-        return value
-    words = {word for caption in node.captions for word in re.findall(r'[a-z]+', caption.lower())}
-    known = frozenset(english.COLORS) if key == 'color' else _MATERIAL_WORDS
-    normal = english.color_name if key == 'color' else english.material_noun
-    values = {normal(word) for word in words & known}
-    return values.pop() if len(values) == 1 else None

@@ -19,13 +19,7 @@ from osmabench_ros.vqa.exact import drawing, measurement, relations, robot_tasks
 from osmabench_ros.vqa.exact.selection import select
 from osmabench_ros.vqa.exact.view import Draft, SceneView, shuffled
 from osmabench_ros.vqa.kinds import Kind, QueryKind
-from osmabench_ros.vqa.questions import (
-    AnswerValue,
-    Category,
-    Question,
-    SpatialCategory,
-    make_question,
-)
+from osmabench_ros.vqa.questions import AnswerValue, AnyCategory, Category, Question, make_question
 from osmabench_ros.vqa.wording import parsed, worded
 
 SUITE = 'exact_questions'
@@ -60,7 +54,7 @@ class QuestionSet:
     generator: str
     categories: tuple[str, ...]
     sources: tuple[drawing.Source, ...]
-    category_of: Mapping[Kind, Category | SpatialCategory] = field(default_factory=dict)
+    category_of: Mapping[Kind, AnyCategory] = field(default_factory=dict)
     tolerances: Mapping[Kind, float] = field(default_factory=dict)
     shares: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[Kind, float] = field(default_factory=dict)

@@ -13,13 +13,12 @@ from osmabench_ros.vqa.exact.view import (
     SceneView,
     color_of,
     is_basic,
-    make_draft,
     material_of,
     plain_color_of,
     sample_pairs,
     shuffled,
 )
-from osmabench_ros.vqa.kinds import Kind, Query, QueryKind
+from osmabench_ros.vqa.kinds import Kind, QueryKind
 from osmabench_ros.vqa.knowledge import COMPARATIVES
 
 BOXED = attrgetter('named_boxed')
@@ -29,37 +28,35 @@ LARGEST_COUNT = 12
 """More of a kind than this are hard to count, even for people."""
 
 
-def colors(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
-    """Ask for the colour of an object, and whether it has the right or a clearly wrong one."""
-    kinds = (QueryKind.COLOR_OF, QueryKind.HAS_COLOR)
-    yield from _ask_attribute(view, rng, limit, kinds, plain_color_of, confusable)
-
-
-def materials(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
-    """Ask for the material of one object in eight, and whether it is right or another."""
-    kinds = (QueryKind.MATERIAL_OF, QueryKind.HAS_MATERIAL)
-    fewer = min(limit, len(view.named) // 8 + 1)
-    yield from _ask_attribute(view, rng, fewer, kinds, material_of, str.__eq__)
-
-
 def _ask_attribute(
-    view: SceneView,
-    rng: np.random.Generator,
-    limit: int,
-    kinds: tuple[Kind, Kind],
+    ask: Kind,
+    confirm: Kind,
     read: Callable[[SceneNode], str],
     alike: Callable[[str, str], bool],
-) -> Iterator[Draft]:
-    palette = sorted({read(node) for node in view.objects} - {''})
-    for node in shuffled(rng, view.named)[:limit]:
-        value = read(node)
-        # A phrase that already says the attribute would give the answer away.
-        if not value or view.name(node) not in view.by_label:
-            continue
-        wrong = shuffled(rng, [word for word in palette if not alike(value, word)])
-        yield from view.ask(kinds[0], node)
-        for word in (value, *wrong[:2]):
-            yield from view.ask(kinds[1], node, word)
+    one_in: int = 1,
+) -> drawing.Source:
+    def ask_values(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
+        palette = sorted({read(node) for node in view.objects} - {''})
+        for node in shuffled(rng, view.named)[: min(limit, len(view.named) // one_in + 1)]:
+            value = read(node)
+            # A phrase that already says the attribute would give the answer away.
+            if not value or view.name(node) not in view.by_label:
+                continue
+            wrong = shuffled(rng, [word for word in palette if not alike(value, word)])
+            yield from view.ask(ask, node)
+            for word in (value, *wrong[:2]):
+                yield from view.ask(confirm, node, word)
+
+    return ask_values
+
+
+colors = _ask_attribute(QueryKind.COLOR_OF, QueryKind.HAS_COLOR, plain_color_of, confusable)
+"""Asks for the colour of an object, and whether it has the right or a clearly wrong one."""
+
+materials = _ask_attribute(
+    QueryKind.MATERIAL_OF, QueryKind.HAS_MATERIAL, material_of, str.__eq__, one_in=8
+)
+"""Asks for the material of one object in eight, and whether it is right or another."""
 
 
 def counts(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
@@ -76,7 +73,7 @@ def counts(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
                 phrases.append(f'{color} {label}')
     absent = shuffled(rng, view.absent)[: min(limit, len(view.by_label) // 6 + 1)]
     for phrase in (*phrases, *absent):
-        yield make_draft(Query(QueryKind.COUNT, (phrase,)))
+        yield from view.ask(QueryKind.COUNT, phrases=(phrase,))
 
 
 lengths = drawing.join(

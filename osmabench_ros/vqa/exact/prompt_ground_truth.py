@@ -5,11 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from osmabench_ros.scenes.specification import (
-    ObjectGroup,
-    SceneSpecification,
-    SpecifiedRelation,
-)
+from osmabench_ros.scenes.specification import ObjectGroup, SceneSpecification, SpecifiedRelation
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.vqa.english import MATERIALS, is_plural_only
 from osmabench_ros.vqa.exact.generation import QuestionSet, question_of

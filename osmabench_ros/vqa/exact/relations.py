@@ -12,12 +12,11 @@ from osmabench_ros.vqa.exact.view import (
     SceneView,
     color_of,
     label_of,
-    make_draft,
     plain_color_of,
     sample_pairs,
     shuffled,
 )
-from osmabench_ros.vqa.kinds import ATTACHED, IN, NEXT_TO, ON, Kind, Query, QueryKind
+from osmabench_ros.vqa.kinds import ATTACHED, IN, NEXT_TO, ON, Kind, QueryKind
 from osmabench_ros.vqa.questions import Category
 
 NEAR, UNDER = RelationType.NEAR.value, RelationType.UNDER.value
@@ -139,22 +138,22 @@ def _ask_for_holder(view: SceneView, kind: Kind, relation: str) -> Iterator[Draf
             yield from view.ask(kind, source)
 
 
-def _ask_existence(phrases: list[str], is_there: bool) -> Iterator[Draft]:
+def _ask_existence(view: SceneView, phrases: list[str], is_there: bool) -> Iterator[Draft]:
     for phrase in phrases:
-        for kind in (QueryKind.EXISTS, QueryKind.ABSENT):
-            yield make_draft(Query(kind, (phrase,)), (kind is QueryKind.EXISTS) is is_there)
+        yield from view.ask(QueryKind.EXISTS, phrases=(phrase,), answer=is_there)
+        yield from view.ask(QueryKind.ABSENT, phrases=(phrase,), answer=not is_there)
 
 
 def present(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask about classes of the scene, half of the time whether they are missing."""
     phrases = dict.fromkeys((*view.by_label, *view.names.values()))
-    yield from _ask_existence(shuffled(rng, phrases)[:limit], is_there=True)
+    yield from _ask_existence(view, shuffled(rng, phrases)[:limit], is_there=True)
 
 
 def absent(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask about plausible classes, and colours of classes, that the scene does not have."""
     phrases = [*view.absent, *_name_wrong_colors(view, rng)]
-    for draft in _ask_existence(shuffled(rng, phrases)[:limit], is_there=False):
+    for draft in _ask_existence(view, shuffled(rng, phrases)[:limit], is_there=False):
         yield replace(draft, category=Category.EXISTENCE_NEGATIVE)
 
 
@@ -179,7 +178,7 @@ def logical(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[D
             # One yes and one no of a pair: more would ask the same fact again.
             kinds = shuffled(rng, _LOGICAL)
             for kind in {_LOGICAL[kind](*case): kind for kind in kinds}.values():
-                yield make_draft(Query(kind, pair), _LOGICAL[kind](*case))
+                yield from view.ask(kind, phrases=pair, answer=_LOGICAL[kind](*case))
 
 
 def _join_names(

@@ -8,24 +8,8 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, SceneNode
 from osmabench_ros.vqa.exact import drawing
 from osmabench_ros.vqa.exact.relations import NEAR, could_carry
-from osmabench_ros.vqa.exact.view import (
-    Draft,
-    SceneView,
-    label_of,
-    make_draft,
-    sample_pairs,
-    shuffled,
-)
-from osmabench_ros.vqa.kinds import (
-    ATTACHED,
-    IN,
-    MARGIN_M,
-    NEXT_TO,
-    ON,
-    Query,
-    QueryKind,
-    measure_gap_m,
-)
+from osmabench_ros.vqa.exact.view import Draft, SceneView, label_of, sample_pairs, shuffled
+from osmabench_ros.vqa.kinds import ATTACHED, IN, MARGIN_M, NEXT_TO, ON, QueryKind
 from osmabench_ros.vqa.knowledge import knowledge
 
 REACHES_M = (0.6, 0.9, 1.2, 1.5, 1.8)
@@ -44,7 +28,6 @@ _USES = (
 )
 """Kinds, their relation, other relations that are almost so, and the uses to ask for."""
 
-_LONGEST_GAP_M = 2.5
 _OBSTACLE_M = 0.1
 _PASSED_UNDER_M = 2.0
 
@@ -96,17 +79,16 @@ def _meets_ceiling(view: SceneView, node: SceneNode, number: float) -> bool:
     )
 
 
-def _draw_gaps(
-    view: SceneView, rng: np.random.Generator, limit: int
-) -> Iterator[tuple[SceneNode, SceneNode, float]]:
+def _ask_for_gaps(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     standing = [node for node in view.named_boxed if _stands_on_floor(view, node)]
     for pair in sample_pairs(rng, standing, limit):
         number = ROBOT_WIDTHS_M[int(rng.integers(len(ROBOT_WIDTHS_M)))]
-        if measure_gap_m(*pair) <= _LONGEST_GAP_M and _is_open_between(view, *pair):
-            yield *pair, number
+        for draft in view.ask(QueryKind.PASSABLE, *pair, number):
+            if _is_open_between(view, *pair):
+                yield draft
 
 
-reachability = drawing.join(_ask_for_heights, drawing.ask(_draw_gaps, QueryKind.PASSABLE))
+reachability = drawing.join(_ask_for_heights, _ask_for_gaps)
 """Asks for objects that an arm reaches, a robot's passage, or free space above."""
 
 
@@ -152,7 +134,7 @@ def affordance(view: SceneView, rng: np.random.Generator, limit: int) -> Iterato
     for word in _COUNTABLE:
         if all(known.affords(label, word) for label in labels if known.may_afford(label, word)):
             count = sum(known.affords(label_of(node), word) for node in view.objects)
-            yield make_draft(Query(QueryKind.AFFORDS_COUNT, (), word), count)
+            yield from view.ask(QueryKind.AFFORDS_COUNT, word, answer=count)
     for node in shuffled(rng, view.named)[:limit]:
         for kind, relation, almost, words in _USES:
             others = _list_objects(view, view.index.sources(relation, node.id))

@@ -82,27 +82,22 @@ def ways(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draf
         if third in (first, second):
             continue
         items = (second, third, first)
-        sign = _shorter(view.ways[0], *items, _CLOSER_RATIO, _CLOSER_M)
+        sign = _compare_ways(view.ways[0], items, _CLOSER_RATIO, _CLOSER_M)
         # Half as clearly for other robots, and from other places next to the objects.
-        if sign and all(
-            _shorter(way, *items, 1.0, _CLOSER_M / 2) == sign for way in view.ways[1:]
-        ):
+        others = (_compare_ways(way, items, 1.0, _CLOSER_M / 2) for way in view.ways[1:])
+        if sign and all(other == sign for other in others):
             yield from view.ask(QueryKind.WALK_CLOSER, *items, nodes=(first, second, third))
 
 
-def _shorter(
-    ways: FloorWays,
-    one: SceneNode,
-    other: SceneNode,
-    start: SceneNode,
-    ratio: float,
-    least_m: float,
+def _compare_ways(
+    ways: FloorWays, items: tuple[SceneNode, ...], ratio: float, least_m: float
 ) -> int:
-    """Return -1 if the way to the first is shorter by so much, 1 if the other's is, else 0."""
-    first_m, second_m = (ways.between_m(start.known_box, node.known_box) for node in (one, other))
-    if first_m is None or second_m is None:
+    """Return -1 if the way from the third item to the first is shorter, 1 if to the second."""
+    one, other, start = (item.known_box for item in items)
+    one_m, other_m = ways.between_m(start, one), ways.between_m(start, other)
+    if one_m is None or other_m is None:
         return 0
-    return compare_clearly(first_m, second_m, ratio, least_m)
+    return compare_clearly(one_m, other_m, ratio, least_m)
 
 
 def patterns(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:

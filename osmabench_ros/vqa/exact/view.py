@@ -21,7 +21,7 @@ from osmabench_ros.vqa.answering.ways import FloorWays
 from osmabench_ros.vqa.graph_index import GraphIndex, group_nodes
 from osmabench_ros.vqa.kinds import Kind, Query
 from osmabench_ros.vqa.knowledge import knowledge
-from osmabench_ros.vqa.questions import AnswerValue, Category, PromptCategory, SpatialCategory
+from osmabench_ros.vqa.questions import AnswerValue, AnyCategory
 
 MOST_VIEWS = 60
 _WIDTH_CELLS = 48
@@ -51,16 +51,13 @@ def _in_view(truth: GroundTruth, doubtful: frozenset[int]) -> set[int]:
     instances = np.concatenate([cloud.instances for cloud in clouds])
     asked = np.flatnonzero(np.isin(instances, sorted(doubtful)))
     found: set[int] = set()
-    for pose in _views(truth.camera_poses) if len(asked) else ():
-        showing = _nearest(truth, points, pose)
+    # Neighbouring poses show nearly the same.
+    last = len(truth.camera_poses) - 1
+    chosen = np.unique(np.linspace(0, last, min(last + 1, MOST_VIEWS)).round().astype(int))
+    for number in chosen.tolist() if len(asked) else ():
+        showing = _nearest(truth, points, truth.camera_poses[number])
         found.update(np.unique(instances[asked[showing[asked]]]).tolist())
     return found
-
-
-def _views(poses: tuple[Pose, ...]) -> Iterable[Pose]:
-    """Return poses, evenly thinned out: neighbours show nearly the same."""
-    chosen = np.linspace(0, len(poses) - 1, min(len(poses), MOST_VIEWS)).round().astype(int)
-    return [poses[i] for i in dict.fromkeys(chosen.tolist())]
 
 
 def _nearest(truth: GroundTruth, points: NDArray[np.float32], pose: Pose) -> NDArray[np.bool_]:
@@ -97,19 +94,10 @@ class Draft:
     """
 
     query: Query
-    category: Category | SpatialCategory | PromptCategory
+    category: AnyCategory
     nodes: tuple[int, ...] = ()
     answer: AnswerValue | None = None
     tolerance: float = 0.0
-
-
-def make_draft(
-    query: Query, answer: AnswerValue | None = None, nodes: Iterable[SceneNode] = ()
-) -> Draft:
-    """Return a draft in the category of its kind; a truth value is yes or no."""
-    if isinstance(answer, bool):
-        answer = 'yes' if answer else 'no'
-    return Draft(query, query.kind.category, tuple(node.id for node in nodes), answer)
 
 
 class SceneView:
@@ -204,14 +192,12 @@ class SceneView:
     @cached_property
     def names(self) -> Mapping[int, str]:
         """Shortest phrase that means exactly one seen object, by id; some objects have none."""
-        found: dict[int, str] = {}
-        for label, nodes in self.groups.items():
-            for node in nodes:
-                rivals = self._rivals[label]
-                name = label if len(rivals) == 1 else _find_telling_name(label, node, rivals)
-                if name:
-                    found[node.id] = name
-        return found
+        return {
+            node.id: name
+            for label, nodes in self.groups.items()
+            for node in nodes
+            if (name := _find_telling_name(label, node, self._rivals[label]))
+        }
 
     @cached_property
     def named(self) -> tuple[SceneNode, ...]:
@@ -234,20 +220,27 @@ class SceneView:
         return not set(phrase.removesuffix(label).split()).isdisjoint(english.MATERIALS.values())
 
     def ask(
-        self, kind: Kind, *terms: Term, answer: AnswerValue | None = None, nodes: Nodes = ()
+        self,
+        kind: Kind,
+        *terms: Term,
+        phrases: Sequence[str] = (),
+        answer: AnswerValue | None = None,
+        nodes: Nodes = (),
     ) -> Iterator[Draft]:
-        """Yield the draft of a question if its answer is clear.
+        """Yield the draft of a question if its answer is clear; a truth value is yes or no.
 
         Its terms are nodes of `named` and groups of all nodes of a label, in the order of the
-        phrases, and the word or number.
+        phrases, unless these are given, and the word or number.
         """
         if not kind.clear(self.reader, *terms):
             return
         nouns = [term for term in terms if not isinstance(term, (str, float))]
-        phrases = (self.name(n) if isinstance(n, SceneNode) else label_of(n[0]) for n in nouns)
+        names = (self.name(n) if isinstance(n, SceneNode) else label_of(n[0]) for n in nouns)
         word = next((term for term in terms if isinstance(term, str)), '')
         number = next((term for term in terms if isinstance(term, float)), None)
-        yield make_draft(Query(kind, tuple(phrases), word, number), answer, nodes)
+        query = Query(kind, (*names, *phrases), word, number)
+        given = ('no', 'yes')[answer] if isinstance(answer, bool) else answer
+        yield Draft(query, kind.category, tuple(node.id for node in nodes), given)
 
     @cached_property
     def absent(self) -> tuple[str, ...]:
@@ -304,7 +297,7 @@ def material_of(node: SceneNode) -> str:
 def _find_telling_name(label: str, node: SceneNode, rivals: Sequence[SceneNode]) -> str:
     """Return a label after the fewest attributes that its rivals do not have, else ''."""
     color, material = plain_color_of(node), material_of(node)
-    for said in ((color, ''), ('', material), (color, material)):
+    for said in (('', ''), (color, ''), ('', material), (color, material)):
         if all(_differs(other, *said) for other in rivals if other is not node):
             return ' '.join(filter(None, (said[0], english.MATERIALS.get(said[1]), label)))
     return ''
