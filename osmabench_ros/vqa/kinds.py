@@ -128,11 +128,7 @@ def _choose(measure: Value, sign: int, clear: Clear = _is_always_clear) -> Colum
 
 
 def _test(test: Callable[..., bool]) -> tuple[AnswerType, Find]:
-    def find(g: GraphReader, query: Query) -> GraphAnswer:
-        found = [g.existing(phrase) for phrase in query.phrases]
-        first = (node for nodes in found for node in nodes[:1])
-        return answer_from(test(*map(bool, found)), *first)
-
+    find = _find(lambda _, *found: test(*map(bool, found)), lambda g, p: g.existing(p)[:1])
     return AnswerType.YES_NO, find
 
 

@@ -63,21 +63,9 @@ class Knowledge:
         unclear = self.unclear.get(affordance, frozenset())
         return self.affords(label, affordance) or self.canonical(label) in unclear
 
-    def is_mixed(self, label: str) -> bool:
-        """Return whether objects of a label have no one colour or material."""
-        return self.canonical(label) in self.mixed
-
     def spelt(self, label: str) -> str:
         """Return a normalised label as questions and answers spell it."""
         return self.spelling.get(label, label)
-
-    def is_fixed(self, label: str) -> bool:
-        """Return whether objects of a label are built in; their synonyms are too."""
-        return self.canonical(label) in self.fixed
-
-    def knows(self, label: str) -> bool:
-        """Return whether any affordance is listed for a label."""
-        return any(self.affords(label, word) for word in self.affordances)
 
 
 @lru_cache(maxsize=1)

@@ -52,18 +52,16 @@ def fill_wording(wording: str, nouns: Sequence[str], words: Mapping[str, str]) -
 
 def compile_wording(wording: str) -> re.Pattern[str]:
     """Return a pattern of what `fill_wording` makes of a wording, for `read_match`."""
-    parts, end = [], 0
-    for slot in _SLOT.finditer(wording):
-        parts.append(re.escape(wording[end : slot.start()]))
-        position, form = slot.groups()
+    start, *rest = _SLOT.split(wording)
+    pattern = re.escape(start)
+    for position, form, text in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
         if position is None:
-            parts.append(f'(?P<{form}>{_LISTS[form]})')
+            pattern += f'(?P<{form}>{_LISTS[form]})'
         else:
             many = '_s' if form == 's' else ''
-            parts.append(f'{_ARTICLES[form]}(?P<n{position}{many}>{_NOUN})')
-        end = slot.end()
-    parts.append(re.escape(wording[end:]))
-    return re.compile(''.join(parts), re.IGNORECASE)
+            pattern += f'{_ARTICLES[form]}(?P<n{position}{many}>{_NOUN})'
+        pattern += re.escape(text)
+    return re.compile(pattern, re.IGNORECASE)
 
 
 def read_match(match: re.Match[str]) -> tuple[tuple[str, ...], dict[str, str]]:

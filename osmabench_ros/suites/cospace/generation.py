@@ -232,7 +232,7 @@ class _Views:
     def ask_counts(self, task: Task) -> Iterator[_Item]:
         """Yield items about classes, beginning with the one of most objects."""
         view = self._view
-        labels = shuffled(self._rng, (x for x in view.by_label if not view.has_rival(x)))
+        labels = shuffled(self._rng, view.groups)
         for label in sorted(labels, key=lambda label: -len(view.by_label[label])):
             every = [node.id for node in view.wide.things if label_of(node) == label]
             shown = {key: pixels for key in every if (pixels := self._count_most(key))}

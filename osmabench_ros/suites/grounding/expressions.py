@@ -342,7 +342,7 @@ def _distinguish(
         for phrases in combinations(names, clue.text.count('{'))
     ]
     truths = shuffled(rng, (clause for clause in clauses if _is_true(clause, node, readers)))
-    if view.has_rival(label):
+    if label not in view.groups:
         return
     if len(kin[0]) == 1:
         yield ClueKind.CLASS, Expression(label), truths

@@ -10,7 +10,8 @@ from osmabench_ros.vqa.exact.view import Draft, SceneView, Term, sample_pairs, s
 from osmabench_ros.vqa.kinds import Kind
 
 Rng = np.random.Generator
-Draw = Callable[[SceneView, Rng, int], Iterator[tuple[Term, ...]]]
+Drawn = Iterator[tuple[Term, ...]]
+Draw = Callable[[SceneView, Rng, int], Drawn]
 Source = Callable[[SceneView, Rng, int], Iterator[Draft]]
 """Yields the drafts of a view, in a seeded order, from so many objects or pairs at most."""
 
@@ -41,7 +42,7 @@ def ask(draw: Draw, *kinds: Kind) -> Source:
 def ask_by_row(kind: Kind) -> Source:
     """Return a source that asks about the draws of a row."""
 
-    def draw(view: SceneView, rng: Rng, limit: int) -> Iterator[tuple[Term, ...]]:
+    def draw(view: SceneView, rng: Rng, limit: int) -> Drawn:
         assert kind.draw is not None
         yield from shuffled(rng, kind.draw(view))[:limit]
 

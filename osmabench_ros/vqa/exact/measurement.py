@@ -6,13 +6,12 @@ from operator import attrgetter
 import numpy as np
 
 from osmabench_ros.semantics.scene_graph import SceneNode
-from osmabench_ros.vqa.english import confusable
+from osmabench_ros.vqa.english import BASIC_COLORS, confusable
 from osmabench_ros.vqa.exact import drawing
 from osmabench_ros.vqa.exact.view import (
     Draft,
     SceneView,
     color_of,
-    is_basic,
     material_of,
     plain_color_of,
     sample_pairs,
@@ -67,7 +66,7 @@ def counts(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
             continue
         phrases.append(label)
         colors = {color_of(node) for node in nodes}
-        for color in sorted(filter(is_basic, colors)) if '' not in colors else ():
+        for color in sorted(BASIC_COLORS & colors) if '' not in colors else ():
             rivals = colors - {color}
             if rivals and not any(confusable(color, other) for other in rivals):
                 phrases.append(f'{color} {label}')
@@ -86,9 +85,7 @@ centers = drawing.ask(drawing.each(BOXED), QueryKind.CENTER)
 """Asks for the coordinates of objects."""
 
 
-def _draw_compared(
-    view: SceneView, rng: np.random.Generator, limit: int
-) -> Iterator[tuple[SceneNode, SceneNode, str]]:
+def _draw_compared(view: SceneView, rng: drawing.Rng, limit: int) -> drawing.Drawn:
     for pair in sample_pairs(rng, view.named_boxed, limit):
         yield *pair, COMPARATIVES[int(rng.integers(len(COMPARATIVES)))]
 
@@ -97,9 +94,7 @@ sizes = drawing.ask(_draw_compared, QueryKind.WHICH_MORE, QueryKind.IS_MORE)
 """Asks which of two objects is taller, bulkier, wider or higher up."""
 
 
-def _draw_threes(
-    view: SceneView, rng: np.random.Generator, limit: int
-) -> Iterator[tuple[SceneNode, ...]]:
+def _draw_threes(view: SceneView, rng: drawing.Rng, limit: int) -> drawing.Drawn:
     nodes = view.named_boxed
     for pair in sample_pairs(rng, nodes, limit):
         third = nodes[int(rng.integers(len(nodes)))]

@@ -130,6 +130,7 @@ def _encloses(box: AxisAlignedBox, *others: AxisAlignedBox) -> bool:
 def affordance(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask for uses of the objects on or next to another, and how many there are."""
     known = knowledge()
+    listed = frozenset().union(*known.affordances.values())
     labels = [label_of(node) for node in _list_objects(view, view.wide.by_id)]
     for word in _COUNTABLE:
         if all(known.affords(label, word) for label in labels if known.may_afford(label, word)):
@@ -138,7 +139,8 @@ def affordance(view: SceneView, rng: np.random.Generator, limit: int) -> Iterato
     for node in shuffled(rng, view.named)[:limit]:
         for kind, relation, almost, words in _USES:
             others = _list_objects(view, view.index.sources(relation, node.id))
-            if not others or not all(known.knows(label_of(other)) for other in others):
+            heads = {known.canonical(label_of(other)) for other in others}
+            if not others or not heads <= listed:
                 continue
             # An object that is almost there, or is only glimpsed, must not make a "no" doubtful.
             around = {i for r in (relation, *almost) for i in view.wide.sources(r, node.id)}
@@ -159,12 +161,14 @@ def precondition(view: SceneView, rng: np.random.Generator, limit: int) -> Itera
         if view.index.by_id[target].kind is NodeKind.OBJECT
     }
     kinds_of_carriers = {label_of(view.index.by_id[i]) for i in carriers}
+    known = knowledge()
     for node in shuffled(rng, view.named)[:limit]:
-        if view.index.targets(ATTACHED, node.id) or knowledge().is_fixed(label_of(node)):
+        label = label_of(node)
+        if view.index.targets(ATTACHED, node.id) or known.canonical(label) in known.fixed:
             continue
         # Only where other objects like it carry something is "nothing" worth asking, and
         # an object in a shelf is on it to some.
-        could = label_of(node) in kinds_of_carriers or could_carry(node)
+        could = label in kinds_of_carriers or could_carry(node)
         is_bare_clearly = could and not view.wide.sources(IN, node.id)
         if is_bare_clearly or view.index.sources(ON, node.id):
             yield from view.ask(QueryKind.LOADED, node)
@@ -173,7 +177,7 @@ def precondition(view: SceneView, rng: np.random.Generator, limit: int) -> Itera
         # Containers are asked for that are known as closed.
         holders = _list_objects(view, view.wide.targets(IN, node.id))
         if [item.attributes.get('state') for item in holders] == ['closed'] and (
-            knowledge().affords(label_of(holders[0]), 'opened')
+            known.affords(label_of(holders[0]), 'opened')
         ):
             yield from view.ask(QueryKind.OPEN_FIRST, node)
 

@@ -126,9 +126,7 @@ def patterns(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[
                 yield from view.ask(QueryKind.ROUND, nodes, target)
 
 
-def _draw_on_one_floor(
-    view: SceneView, rng: np.random.Generator, limit: int
-) -> Iterator[tuple[SceneNode]]:
+def _draw_on_one_floor(view: SceneView, rng: drawing.Rng, limit: int) -> drawing.Drawn:
     storeys_m = view.storeys_m[0] if view.storeys_m else ()
     for node in shuffled(rng, view.named_boxed)[:limit] if len(storeys_m) > 1 else ():
         low, high = find_storey([node.known_box.minimum[2], node.known_box.maximum[2]], storeys_m)

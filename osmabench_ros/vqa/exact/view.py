@@ -176,18 +176,11 @@ class SceneView:
         return dict(sorted(group_nodes(self.objects, label_of).items()))
 
     @cached_property
-    def _heads(self) -> Counter[str]:
-        return Counter(map(knowledge().canonical, self._rivals))
-
-    def has_rival(self, label: str) -> bool:
-        """Return whether another label of the scene means the same, e.g. sofa and couch."""
-        return self._heads[knowledge().canonical(label)] > 1
-
-    @cached_property
     def groups(self) -> Mapping[str, tuple[SceneNode, ...]]:
-        """All objects of each label that has no rival, by label, labels in order."""
-        found = self.by_label.items()
-        return {label: nodes for label, nodes in found if not self.has_rival(label)}
+        """Those of each label if no other of the scene means the same, e.g. sofa and couch."""
+        head = knowledge().canonical
+        heads = Counter(map(head, self._rivals))
+        return {label: group for label, group in self.by_label.items() if heads[head(label)] == 1}
 
     @cached_property
     def names(self) -> Mapping[int, str]:
@@ -268,27 +261,26 @@ def label_of(node: SceneNode) -> str:
     return knowledge().spelt(normalised_name(node.label))
 
 
+def _is_mixed(node: SceneNode) -> bool:
+    return knowledge().canonical(label_of(node)) in knowledge().mixed
+
+
 def color_of(node: SceneNode) -> str:
     """Return the colour of a node, '' if unknown or if its parts differ."""
-    if knowledge().is_mixed(label_of(node)):
+    if _is_mixed(node):
         return ''
     return english.color_name(str(node.attributes.get('color', '')))
 
 
-def is_basic(color: str) -> bool:
-    """Return whether a colour is a basic color term without a shade, which light would change."""
-    return color in english.BASIC_COLORS
-
-
 def plain_color_of(node: SceneNode) -> str:
-    """Return the colour of a node, '' if it is unknown, mixed, or not basic."""
+    """Return the colour of a node, '' if unknown, mixed, or with a shade, which light changes."""
     color = color_of(node)
-    return color if is_basic(color) else ''
+    return color if color in english.BASIC_COLORS else ''
 
 
 def material_of(node: SceneNode) -> str:
     """Return the material noun of a node, '' if unknown, mixed, or not one the questions use."""
-    if knowledge().is_mixed(label_of(node)):
+    if _is_mixed(node):
         return ''
     noun = english.material_noun(str(node.attributes.get('material', '')))
     return noun if noun in english.MATERIALS else ''
