@@ -21,7 +21,6 @@ from osmabench_ros.vqa.kinds import Kind, QueryKind
 from osmabench_ros.vqa.knowledge import COMPARATIVES
 
 BOXED = attrgetter('named_boxed')
-GROUPS = attrgetter('groups')
 
 LARGEST_COUNT = 12
 """More of a kind than this are hard to count, even for people."""

@@ -106,25 +106,22 @@ def _is_open_between(view: SceneView, first: SceneNode, second: SceneNode) -> bo
         return False
     ends = (np.minimum(one.maximum, other.maximum), np.maximum(one.minimum, other.minimum))
     between = AxisAlignedBox(np.minimum(*ends), np.maximum(*ends))
-    floor = view.index.floor_height_m(first)
+    floor, both = view.index.floor_height_m(first), AxisAlignedBox.holding((one, other))
     return not any(
         node not in (first, second)
         and _is_over(node, between)
         and float(node.known_box.maximum[2]) - floor >= _OBSTACLE_M
         and float(node.known_box.minimum[2]) - floor < _PASSED_UNDER_M
-        and not _encloses(node.known_box, one, other)
+        and not _encloses(node.known_box, both)
         for node in view.graph.nodes
         if node.kind in THINGS
     )
 
 
-def _encloses(box: AxisAlignedBox, *others: AxisAlignedBox) -> bool:
-    """Return whether a box holds others from above: the one mesh of all walls of a house."""
-    return all(
-        bool((box.minimum[:2] <= other.minimum[:2] + 0.1).all())
-        and bool((box.maximum[:2] >= other.maximum[:2] - 0.1).all())
-        for other in others
-    )
+def _encloses(box: AxisAlignedBox, other: AxisAlignedBox) -> bool:
+    """Return whether a box holds another from above: the one mesh of all walls of a house."""
+    starts_before = (box.minimum[:2] <= other.minimum[:2] + 0.1).all()
+    return bool(starts_before and (box.maximum[:2] >= other.maximum[:2] - 0.1).all())
 
 
 def affordance(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
