@@ -181,7 +181,7 @@ class ChangeChooser:
             others = view.shuffled(self._rng, self.before.named_boxed)
             for other, (side, number, way) in zip(others, ways[:8], strict=False):
                 x, y, _ = other.known_box.center + way
-                place = (x, y, node.known_box.minimum[2])
+                place = make_triple((x, y, node.known_box.minimum[2]))
                 added = changes.Add(kind='add', name=f'{key}_added', like=key, position_m=place)
                 yield describe(self.before.name(other), side=side, number=number), added
 
