@@ -200,12 +200,21 @@ class _Context:
         return item
 
     def replace_objects(
-        self, new: Iterable[SceneObject], gone: Collection[int], lights: Iterable[Light]
+        self, new: Iterable[SceneObject], gone: Collection[int] = (), shift: Pose | None = None
     ) -> Scene:
-        """Return the scene with objects that are new or changed, if nothing collides or floats."""
+        """Return the scene with objects that are new or changed, if nothing collides or floats.
+
+        Lights of objects that change go where they do, by a `shift`; others go with their object.
+        """
         fresh = {item.instance_id: item for item in new}
+        changed = [self.scene.by_instance.get(key) for key in (*fresh, *gone)]
+        found = [select_lights_of(self.scene, item) for item in changed if item is not None]
+        shining = {light.name for part in found for light in part}
         kept = [item for item in self.scene.objects if item.instance_id not in gone]
         objects = [fresh.pop(item.instance_id, item) for item in kept]
+        lights = [light for light in self.scene.lights if shift or light.name not in shining]
+        if shift is not None:
+            lights = [_shift_light(x, shift) if x.name in shining else x for x in lights]
         scene = replace(self.scene, objects=(*objects, *fresh.values()), lights=tuple(lights))
         self._check(scene, [item.instance_id for item in scene.objects if item not in kept], gone)
         return scene
@@ -327,13 +336,8 @@ class Move(Strict):
         item = at.find_movable(self.object)
         shift = displace(item, self.turn_deg, self.offset_m)
         group = (item, *find_carried_objects(at.scene, item))
-        shining = {light.name for part in group for light in select_lights_of(at.scene, part)}
-        lights = [
-            _shift_light(light, shift) if light.name in shining else light
-            for light in at.scene.lights
-        ]
         moved = [_assign_room(replace(part, pose=shift @ part.pose), at.scene) for part in group]
-        return at.replace_objects(moved, (), lights)
+        return at.replace_objects(moved, shift=shift)
 
 
 class Remove(Strict):
@@ -347,9 +351,7 @@ class Remove(Strict):
         """Return the scene after this change."""
         item = at.find_movable(self.object)
         group = (item, *(find_carried_objects(at.scene, item) if self.carried else ()))
-        shining = {light.name for part in group for light in select_lights_of(at.scene, part)}
-        lights = [light for light in at.scene.lights if light.name not in shining]
-        return at.replace_objects((), {part.instance_id for part in group}, lights)
+        return at.replace_objects((), {part.instance_id for part in group})
 
 
 class New(Strict):
@@ -382,7 +384,7 @@ class Add(New):
     def apply(self, at: _Context) -> Scene:
         """Return the scene after this change."""
         new = at.place(at.make(self, self.name), self.position_m, self.turn_deg)
-        return at.replace_objects([new], (), at.scene.lights)
+        return at.replace_objects([new])
 
 
 class Replace(New):
@@ -398,9 +400,7 @@ class Replace(New):
         old = at.find_movable(self.object)
         new = at.make(self, self.name or f'{old.name}_replaced')
         foot = [*old.box.center[:2], old.box.minimum[2]]
-        shining = {light.name for light in select_lights_of(at.scene, old)}
-        lights = [light for light in at.scene.lights if light.name not in shining]
-        return at.replace_objects([at.place(new, foot, self.turn_deg)], {old.instance_id}, lights)
+        return at.replace_objects([at.place(new, foot, self.turn_deg)], {old.instance_id})
 
 
 class Recolor(Strict):
