@@ -100,7 +100,8 @@ def apply_to_graph(
     default the next free one.
     """
     graph = reader.graph
-    thing, other = reader.named(change.thing), reader.named(change.other)
+    thing = reader.named(change.thing)
+    other = reader.named(change.other)
     if thing is None or thing.box is None:
         return None
     if change.type is ChangeType.REMOVAL:

@@ -286,7 +286,8 @@ def _draw_queries(chooser: ChangeChooser, made: Hypothesis, seed: int) -> dict[s
     Objects are called by names that mean them before and after the change.
     """
     rng = np.random.default_rng([seed, 5, *made.described.sentence.encode()])
-    before, after = chooser.before, made.after
+    before = chooser.before
+    after = made.after
     ids = {before.name(node): node.id for node in before.named_boxed}
     ids = {name: key for name, key in ids.items() if after.names.get(key) == name}
     graphs = (before.graph, after.graph)
