@@ -18,13 +18,14 @@ from sensor_msgs.msg import Image, PointCloud2, PointField
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import CONTRACT
 from osmabench_ros.bringup.finding import CONDITION, Severity
-from osmabench_ros.bringup.running_stack.checks import (
+from osmabench_ros.bringup.running_stack.examination import (
     CHECKS,
     check_classes,
     check_clock,
     check_cloud,
     check_depth,
     check_encoding,
+    check_endpoints,
     check_expected,
     check_intrinsics,
     check_map,
@@ -38,7 +39,6 @@ from osmabench_ros.bringup.running_stack.checks import (
     check_transforms,
     declared_rate_hz,
 )
-from osmabench_ros.bringup.running_stack.examination import check_endpoints
 from osmabench_ros.bringup.running_stack.stack_observation import CDR_BYTES, TopicRecord
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
