@@ -11,7 +11,7 @@ from osmabench_ros.bringup.launching.launch_arguments import (
     describe_launch,
 )
 from osmabench_ros.bringup.launching.launch_run import launch_stack
-from osmabench_ros.bringup.spec.mapping_nodes import prepare_stack, stack_values
+from osmabench_ros.bringup.spec.definition import prepare_stack, stack_values
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.live_method import live_method_names
 from osmabench_ros.sequences.ground_truth import read_ground_truth

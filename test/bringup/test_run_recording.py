@@ -103,7 +103,7 @@ def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(tmp_path, mon
         check_bag(plan)
     # Whatever of the run is done already: no second look lets it pass.
     write_text(plan.report_file, '')
-    monkeypatch.setattr(one_run, 'read_finished', done)
+    monkeypatch.setattr(one_run.run_manifest, 'read_finished', done)
     for _ in range(2):
         report = one_run.run_one(plan, Preparation(), NodeProcesses(), silent)
         assert (report.status, 'is not complete' in report.error) == (Status.FAILED, True)

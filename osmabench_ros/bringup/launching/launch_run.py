@@ -24,8 +24,7 @@ from osmabench_ros.base.contract import CLOCK, TF, TF_STATIC
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.bringup.launching.launch_interrupts import interrupts
 from osmabench_ros.bringup.launching.launch_nodes import end_launch, launch_nodes
-from osmabench_ros.bringup.spec import mapping_nodes
-from osmabench_ros.bringup.spec.definition import nodes_of_run
+from osmabench_ros.bringup.spec import definition
 from osmabench_ros.bringup.spec.isolation import transport_environment
 from osmabench_ros.errors import MissingDependencyError, ParticipantError, RunError
 from osmabench_ros.mappers.live_method import IncludedLaunch, LiveMethod
@@ -111,12 +110,10 @@ def launch_run(plan: RunPlan, namespace: str = '') -> list[LaunchDescriptionEnti
     stack = []
     work = None
     if plan.mapper.stack:
-        work = resources.enter_context(
-            mapping_nodes.stack_folder(plan.directory / mapping_nodes.STACK_FOLDER)
-        )
+        work = resources.enter_context(definition.stack_folder(plan))
         labels = read_ground_truth(plan.ground_truth_directory).label_set
-        values = mapping_nodes.values_of_stack(plan, work)
-        stack = launch_stack(mapping_nodes.prepare_stack(plan.mapper.stack, work, values, labels))
+        values = definition.values_of_stack(plan, work)
+        stack = launch_stack(definition.prepare_stack(plan.mapper.stack, work, values, labels))
 
     def finish(exit_code: int) -> list[LaunchDescriptionEntity]:
         resources.close()
@@ -129,6 +126,6 @@ def launch_run(plan: RunPlan, namespace: str = '') -> list[LaunchDescriptionEnti
         verdict = written.verdict(plan.config.requirements)
         return [LogInfo(msg=f'{verdict}; {plan.root / "report.html"}'), *end_launch(exit_code)]
 
-    specs = [spec for spec in nodes_of_run(plan, work) if spec.managed]
+    specs = [spec for spec in definition.nodes_of_run(plan, work) if spec.managed]
     own = {topic: topic[1:] for topic in (CLOCK, TF, TF_STATIC)} if namespace else {}
     return [*stack, *launch_nodes(specs, finish, namespace=namespace, remappings=own)]

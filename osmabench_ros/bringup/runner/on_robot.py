@@ -7,8 +7,7 @@ from pathlib import Path
 from osmabench_ros.base.contract import EVALUATOR, MAPPER, RECORDER, SEMANTIC_MAP
 from osmabench_ros.base.files import check_folder, claim_folder
 from osmabench_ros.base.strict import read_model
-from osmabench_ros.bringup.spec.definition import recorder_node
-from osmabench_ros.bringup.spec.mapping_nodes import adapter, adapter_settings, stack_values
+from osmabench_ros.bringup.spec import definition
 from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
@@ -62,7 +61,7 @@ def nodes_on_robot(settings: OnRobot) -> list[NodeSpec]:
     specs = [*adapters, _recorder(settings)]
     if settings.record:
         recording = RecordingSettings(more_topics=tuple(own_topics))
-        specs.append(recorder_node(settings.out / BAG_FOLDER, recording))
+        specs.append(definition.recorder_node(settings.out / BAG_FOLDER, recording))
     specs += _evaluator(settings)
     claim_folder(settings.out)
     return specs
@@ -78,13 +77,14 @@ def _make_adapter(settings: OnRobot) -> list[NodeSpec]:
             map_topic=settings.map_topic,
             map_type=settings.map_type,
         )
-        return [adapter(given.model_copy(update=frame))]
+        return [definition.adapter(given.model_copy(update=frame))]
     if not settings.stack:
         return []
     # The stack runs already: only its topic and its service are needed, never its files.
-    values = stack_values(settings.out, OPTICAL_IN_LINK, variables=settings.variables)
+    values = definition.stack_values(settings.out, OPTICAL_IN_LINK, variables=settings.variables)
     method = load_live_method(settings.stack).filled(values)
-    return [adapter(adapter_settings(method).model_copy(update=frame), method)]
+    given = definition.adapter_settings(method)
+    return [definition.adapter(given.model_copy(update=frame), method)]
 
 
 def _recorder(settings: OnRobot) -> NodeSpec:

@@ -12,9 +12,7 @@ from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.base.progress import FRAME_OF, Progress, share
 from osmabench_ros.bringup.runner import node_processes
 from osmabench_ros.bringup.runner.observer import RunObserver
-from osmabench_ros.bringup.spec import isolation
-from osmabench_ros.bringup.spec.definition import check_bag, make_room_for_bag, nodes_of_run
-from osmabench_ros.bringup.spec.mapping_nodes import STACK_FOLDER, stack_folder
+from osmabench_ros.bringup.spec import definition, isolation
 from osmabench_ros.bringup.spec.node_spec import METHOD, NodeSpec
 from osmabench_ros.errors import IncompleteError, OsmabenchError, ParticipantError, RunError
 from osmabench_ros.runs import run_manifest
@@ -197,13 +195,13 @@ class _Run:
         plan = self.plan
         if plan.report_file.exists() or plan.map_directory.exists():
             return
-        make_room_for_bag(plan)
+        definition.make_room_for_bag(plan)
         discard(plan.directory / evaluation.INCOMPLETE)
         with ExitStack() as resources:
             work = None
             if plan.mapper.stack:
-                work = resources.enter_context(stack_folder(plan.directory / STACK_FOLDER))
-            measured, self.ended_by = self._run_nodes(nodes_of_run(plan, work))
+                work = resources.enter_context(definition.stack_folder(plan))
+            measured, self.ended_by = self._run_nodes(definition.nodes_of_run(plan, work))
         write_json(plan.directory / TIMINGS, timings_of(plan.identity, measured))
 
     def _run_nodes(self, specs: list[NodeSpec]) -> tuple[Measurements, str]:
@@ -257,7 +255,7 @@ class _Run:
         plan = self.plan
         incomplete = evaluation.incomplete_report(plan.directory)
         self.report = incomplete or run_manifest.read_finished(plan)
-        check_bag(plan)
+        definition.check_bag(plan)
         if self.report.status is not Status.COMPLETE:
             return
         if plan.config.evaluation.map_every_frames:
