@@ -63,7 +63,7 @@ def run(
     if speeds and (rerun or jobs or cluster or dry_run):
         raise ConfigError('--speeds goes without --rerun, --jobs, --cluster and --dry-run')
     if dry_run:
-        from osmabench_ros.runs.dry_run import list_expected_work
+        from osmabench_ros.runs.preparation import list_expected_work
 
         for line in list_expected_work(settings, out, fresh=fresh):
             typer.echo(line)

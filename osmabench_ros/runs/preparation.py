@@ -1,4 +1,7 @@
-"""Prepares the data that runs on one path in a scene share: path, ground truth, questions."""
+"""Prepares the data that runs on one path in a scene share: path, ground truth, questions.
+
+A dry run lists the runs of a matrix, and the requests to language models that it would make.
+"""
 
 import hashlib
 import math
@@ -18,13 +21,16 @@ from osmabench_ros.errors import ConfigError, check_all, warn
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, format_tum
 from osmabench_ros.language.embedding import PrecomputedEmbedder
+from osmabench_ros.language.settings import run_dry
 from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.mappers.mapper import make_mapper, mapper_class, reads_albedo
 from osmabench_ros.mappers.offline_method import filled
+from osmabench_ros.metrics.comparison import estimate_power
 from osmabench_ros.runs import run_manifest, shared_path
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig, SceneConfig, check_for_runs
 from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, make_suites
 from osmabench_ros.runs.identity import SceneKey
+from osmabench_ros.runs.matrix_on_disk import Stage, next_stage
 from osmabench_ros.runs.plan import (
     GROUND_TRUTH_FOLDER,
     PATH_FILE,
@@ -45,6 +51,7 @@ from osmabench_ros.simulation.schedule import Moment, Span
 from osmabench_ros.simulation.simulator import Simulator
 from osmabench_ros.simulation.strategies import Lookouts
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
+from osmabench_ros.suites.hypo3d.suite import hypo3d_options
 from osmabench_ros.suites.suite import (
     PreparedScene,
     PreparesQuestions,
@@ -394,7 +401,9 @@ def _check_recorded_condition(
 
 def run_warnings(plan: RunPlan, preparation: Preparation) -> tuple[str, ...]:
     """Return the warnings about a prepared run that its report has to show, and warn of them."""
-    found = (*_check_condition(plan), *_check_lamps(plan, preparation))
+    found: tuple[str, ...] = ()
+    if plan.scene.sequence is None:
+        found = (*_check_condition(plan), *_check_lamps(plan, preparation))
     if plan.pacing is not plan.config.pacing.mode:
         why = 'since it acknowledges no frames (acks: false): it may lose some'
         found = (f'runs of mapper "{plan.mapper.name}" are realtime, {why}', *found)
@@ -405,9 +414,6 @@ def run_warnings(plan: RunPlan, preparation: Preparation) -> tuple[str, ...]:
 
 def _check_condition(plan: RunPlan) -> Iterator[str]:
     """Yield a warning if everything that changes on the way changes after the end of the path."""
-    if plan.scene.sequence is not None:
-        # There is no such path.
-        return
     last = shared_path.driven_trajectory(plan).frames[-1]
     end = Moment(last.segment, last.segment_progress, last.time_s)
     changes = list(_changes(plan.condition))
@@ -439,8 +445,6 @@ def _changes(item: Any, key: str = '') -> Iterator[Span]:
 
 def _check_lamps(plan: RunPlan, preparation: Preparation) -> Iterator[str]:
     """Yield which lamps a rule has chosen, if the condition acts on lamps, and if it has none."""
-    if plan.scene.sequence is not None:
-        return
     scene, lighting = preparation.scene_of(plan), plan.condition.lighting
     lights = [light for light, _ in lighting.list_lights(scene)]
     for number, rule in enumerate(lighting.scene_lights):
@@ -450,3 +454,57 @@ def _check_lamps(plan: RunPlan, preparation: Preparation) -> Iterator[str]:
     chosen = any(rule.select.lamps is not None for rule in lighting.scene_lights)
     if chosen and scene.lamp_rule and (lighting.setup is None or not lighting.setup.is_for(scene)):
         yield f'condition "{plan.condition.name}": {scene.lamps_in_words}'
+
+
+DONE = 'done'
+MAPPED_BESIDE = 'hypo3d also maps changed scenes, which are chosen once these runs are done'
+
+
+@run_dry()
+def list_expected_work(config: MatrixConfig, out: Path, *, fresh: bool = False) -> list[str]:
+    """Return the planned work, a line each; loads the scenes, writes nothing.
+
+    Raises RunError, key by key, if there are results that were made otherwise, unless `fresh`.
+    """
+    preparation = Preparation()
+    preparation.check_names(config)
+    preparation.check_mappers(config)
+    plans = preparation.plans(config, out / config.name)
+    work = dict.fromkeys((plan.identity.run_id for plan in plans), _from(Stage.PREPARE))
+    if not fresh:
+        extra = run_manifest.find_extra_work(plans, preparation.digest_of)
+        stages = {plan.identity.run_id: next_stage(plan.directory) for plan in plans}
+        work = {run_id: _from(stage) if stage else DONE for run_id, stage in stages.items()}
+        for plan, reasons in extra.runs:
+            why = '; '.join(map(str, reasons))
+            work[plan.identity.run_id] = f'{_from(Stage.EVALUATE)}, since {why}'
+    identities = [plan.identity for plan in plans]
+    columns = len({(item.condition, item.mapper) for item in identities})
+    power = estimate_power((item.place for item in identities), columns)
+    beside = hypo3d_options(config.suites)
+    later = [MAPPED_BESIDE] if beside and (beside.remap or beside.live_maps_every) else []
+    lines = (f'{run_id}: {left}' for run_id, left in work.items())
+    maps = sum(left != DONE for left in work.values())
+    return [*lines, *later, *_describe_models(config, maps), *power]
+
+
+def _from(first: Stage) -> str:
+    stages = [stage.value for stage in Stage]
+    return f'to do: {", ".join(stages[stages.index(first.value) :])}'
+
+
+def _describe_models(config: MatrixConfig, maps: int) -> Iterator[str]:
+    suites = make_suites(config.suites)
+    asking = {suite.name: models_asked_by(suite) for suite in suites if models_asked_by(suite)}
+    if not asking:
+        yield 'no language model is asked'
+    for name, models in asking.items():
+        yield f'{name} asks {" and ".join(models)} about the final map of each run, {maps} to do'
+    if asking:
+        yield 'the cost for a run with a map: osmabench vqa answer RUN --answerer MODEL --dry-run'
+    every = config.evaluation.map_every_frames
+    if asking and every:
+        yield (
+            f'scores over time (a map every {every} frames) leave out {", ".join(asking)}: '
+            'a language model is asked about final maps only'
+        )

@@ -106,7 +106,7 @@ def test_a_run_that_was_copied_from_another_machine_counts_as_done(
 def test_results_of_another_configuration_are_not_mixed_in(first):
     from osmabench_ros.errors import RunError
     from osmabench_ros.runs.config import parse_config
-    from osmabench_ros.runs.dry_run import list_expected_work
+    from osmabench_ros.runs.preparation import list_expected_work
 
     other = {**CONFIG, 'suites': CONFIG['suites'][:2]}
     named = r'other settings: suites.exact_questions: {} -> absent\. Start over'

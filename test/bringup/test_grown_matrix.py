@@ -4,7 +4,7 @@ import pytest
 from support.world.runs import repeatable, run_small, small_config
 
 from osmabench_ros.runs.config import parse_config
-from osmabench_ros.runs.dry_run import list_expected_work
+from osmabench_ros.runs.preparation import list_expected_work
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(900)]
 
