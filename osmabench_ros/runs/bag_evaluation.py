@@ -16,7 +16,6 @@ from osmabench_ros.errors import ConfigError, SequenceError, errors_as
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, format_tum, read_tum
-from osmabench_ros.geometry.transform_tree import TransformTree
 from osmabench_ros.maps.importer import ImportOptions, TopicOptions
 from osmabench_ros.maps.importers import pointcloud
 from osmabench_ros.maps.importers.source_files import get_points_and_colors
@@ -214,64 +213,6 @@ def cloud_reference(file: Path, label_set: LabelSet | None, directory: Path) -> 
     return Reference(directory / GROUND_TRUTH_FOLDER, description, frame_id='')
 
 
-def reference_of(
-    source: BagSource,
-    bag: Bag,
-    content: bag_content.BagContent,
-    directory: Path,
-    progress: Progress,
-) -> Reference | None:
-    """Return the reference, made in a folder if it does not exist yet; None without one."""
-    if source.scene:
-        path = read_recorded_path(bag, content)
-        config = source.config
-        if not isinstance(config, MatrixConfig):
-            # It says how maps are scored, and nothing of camera and simulator.
-            config = load_config('single_run')
-        found = scene_reference(config, source.scene, source.seed, directory, path, progress)
-    elif (folder := source.run or source.ground_truth) is not None:
-        found = run_reference(folder)
-    elif source.cloud is not None:
-        progress('reading the reference', 0.0)
-        found = cloud_reference(source.cloud, source.label_set, directory)
-    else:
-        return None
-    if source.reference_frame is not None:
-        found = dataclasses.replace(found, frame_id=source.reference_frame)
-    if source.questions_file is not None:
-        found = dataclasses.replace(found, questions_file=source.questions_file)
-    return found
-
-
-def read_recorded_path(
-    bag: Bag, content: bag_content.BagContent
-) -> tuple[StampedTrajectory, Intrinsics] | None:
-    """Return true camera poses and the camera of a recording, None if it lacks either."""
-    topics = [
-        topic for topic in content.types if topic.endswith(f'/{bag_content.REFERENCE_TOPICS[0]}')
-    ]
-    camera = _camera(bag, content)
-    if len(topics) != 1 or camera is None:
-        return None
-    return bag_content.bag_trajectory(bag, content, topics[0]), camera
-
-
-def _camera(bag: Bag, content: bag_content.BagContent) -> Intrinsics | None:
-    info: Any = content.run_info.camera_info if content.run_info is not None else None
-    if info is None:
-        topics = sorted(topic for topic, kind in content.types.items() if kind == CAMERA_INFO)
-        first = next(bag.messages(topics[:1]), None) if topics else None
-        info = None if first is None else first.deserialise()
-    if info is None:
-        return None
-    k = [float(value) for value in info.k]
-    try:
-        return Intrinsics(int(info.width), int(info.height), k[0], k[4], k[2], k[5])
-    except ValueError:
-        # An uncalibrated camera says so by zeros.
-        return None
-
-
 SUITE = 'alignment'
 _PLACED_WRONGLY = (
     'Is the reference z up, in metres, and of this place? --align and --transform place the map'
@@ -319,6 +260,15 @@ def evaluate_bag(
     return done
 
 
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """The transformation from the map to the reference, its residuals, and remarks."""
+
+    similarity: Similarity
+    records: tuple[MetricRecord, ...]
+    remarks: tuple[str, ...]
+
+
 @dataclass
 class _Evaluation:
     """The evaluation of a bag into a folder."""
@@ -342,7 +292,7 @@ class _Evaluation:
         with errors_as(SequenceError, problem, *([ConfigError] if self.bag.cut_off else [])):
             topic = choose_map_topic(self.content.types, source.map_topic)
         trajectory = self._score_poses()
-        reference = reference_of(source, self.bag, self.content, self.folder, self.progress)
+        reference = self._find_reference()
         truth = None if reference is None else ground_truth.read_ground_truth(reference.directory)
         self.progress('reading the map', 0.0)
         recorded = self._read_map(topic, truth)
@@ -358,9 +308,9 @@ class _Evaluation:
             metrics = [MetricRecord.not_applicable('exact_questions', '', 'accuracy')]
         else:
             frame_id = reference.frame_id or made.header.frame_id
-            placement, remark = place_map(source, made, frame_id, self.content.transforms)
+            placement, remark = self._place_map(made, frame_id)
             remarks.append(remark)
-            alignment = align_map(source, made, truth, placement, trajectory, self.progress)
+            alignment = self._align(made, truth, placement, trajectory)
             variants = {'': placement}
             if alignment is not None:
                 variants[trajectory_records.ALIGNED] = alignment.similarity
@@ -408,6 +358,51 @@ class _Evaluation:
                 files.write_text(self.folder / TRAJECTORY_FOLDER / f'{name}.tum', text)
         directory = None if reference is None else reference.directory
         return BagEvaluation(report, trajectory, directory)
+
+    def _find_reference(self) -> Reference | None:
+        """Return the reference, made in the folder if it does not exist yet; None without one."""
+        source, directory, progress = self.source, self.folder, self.progress
+        if source.scene:
+            path = self._read_recorded_path()
+            config = source.config
+            if not isinstance(config, MatrixConfig):
+                # It says how maps are scored, and nothing of camera and simulator.
+                config = load_config('single_run')
+            found = scene_reference(config, source.scene, source.seed, directory, path, progress)
+        elif (folder := source.run or source.ground_truth) is not None:
+            found = run_reference(folder)
+        elif source.cloud is not None:
+            progress('reading the reference', 0.0)
+            found = cloud_reference(source.cloud, source.label_set, directory)
+        else:
+            return None
+        given: Any = {'frame_id': source.reference_frame, 'questions_file': source.questions_file}
+        return dataclasses.replace(found, **{k: v for k, v in given.items() if v is not None})
+
+    def _read_recorded_path(self) -> tuple[StampedTrajectory, Intrinsics] | None:
+        """Return true camera poses and the camera of a recording, None if it lacks either."""
+        end = f'/{bag_content.REFERENCE_TOPICS[0]}'
+        topics = [topic for topic in self.content.types if topic.endswith(end)]
+        camera = self._read_camera()
+        if len(topics) != 1 or camera is None:
+            return None
+        return bag_content.bag_trajectory(self.bag, self.content, topics[0]), camera
+
+    def _read_camera(self) -> Intrinsics | None:
+        content = self.content
+        info: Any = content.run_info.camera_info if content.run_info is not None else None
+        if info is None:
+            topics = sorted(topic for topic, kind in content.types.items() if kind == CAMERA_INFO)
+            first = next(self.bag.messages(topics[:1]), None) if topics else None
+            info = None if first is None else first.deserialise()
+        if info is None:
+            return None
+        k = [float(value) for value in info.k]
+        try:
+            return Intrinsics(int(info.width), int(info.height), k[0], k[4], k[2], k[5])
+        except ValueError:
+            # An uncalibrated camera says so by zeros.
+            return None
 
     def _score(
         self,
@@ -498,104 +493,93 @@ class _Evaluation:
         self.remarks += [f'poses of {source.pose_topic} are compared with {name}', *score.remarks]
         return score
 
+    def _place_map(self, made: SemanticMap, reference_frame: str) -> tuple[Similarity, str]:
+        """Return where the map is by its frame and the TF of the bag; ConfigError if unknown."""
+        map_frame, alignment = made.header.frame_id, self.source.align
+        transforms = self.content.transforms
+        if reference_frame in ('', map_frame):
+            return Similarity(), f'the map is in frame "{map_frame}"'
+        pose = transforms.look_up_or_last(reference_frame, map_frame, made.header.stamp_ns)
+        if pose is not None and alignment is not MapAlignment.NONE:
+            remark = f'the map was put from frame "{map_frame}" into "{reference_frame}"'
+            return Similarity(pose), f'{remark} by the TF of the bag'
+        taken = f'coordinates in frame "{map_frame}" were taken for those of "{reference_frame}"'
+        if alignment is MapAlignment.NONE:
+            return Similarity(), f'{taken}, as --align none asks for'
+        unknown = alignment is MapAlignment.KNOWN and self.source.transform is None
+        if alignment is None or unknown:
+            known = ', '.join(transforms.frames) or 'none'
+            raise ConfigError(
+                f'the map is in frame "{map_frame}", its reference in "{reference_frame}", and '
+                f'the TF of the bag does not connect them (it has {known}); choose --align icp, '
+                'trajectory, or known with --transform; or --align none, if the frames are the '
+                'same'
+            )
+        return Similarity(), f'before alignment {taken}'
 
-def place_map(
-    source: BagSource, made: SemanticMap, reference_frame: str, transforms: TransformTree
-) -> tuple[Similarity, str]:
-    """Return where the map is by its frame and the TF of the bag; ConfigError if unknown."""
-    map_frame, alignment = made.header.frame_id, source.align
-    if reference_frame in ('', map_frame):
-        return Similarity(), f'the map is in frame "{map_frame}"'
-    pose = transforms.look_up_or_last(reference_frame, map_frame, made.header.stamp_ns)
-    if pose is not None and alignment is not MapAlignment.NONE:
-        remark = f'the map was put from frame "{map_frame}" into "{reference_frame}" by the TF of'
-        return Similarity(pose), f'{remark} the bag'
-    taken = f'coordinates in frame "{map_frame}" were taken for those of "{reference_frame}"'
-    if alignment is MapAlignment.NONE:
-        return Similarity(), f'{taken}, as --align none asks for'
-    if alignment is None or (alignment is MapAlignment.KNOWN and source.transform is None):
-        known = ', '.join(transforms.frames) or 'none'
-        raise ConfigError(
-            f'the map is in frame "{map_frame}", its reference in "{reference_frame}", and the TF '
-            f'of the bag does not connect them (it has {known}); choose --align icp, trajectory, '
-            'or known with --transform; or --align none, if the frames are the same'
-        )
-    return Similarity(), f'before alignment {taken}'
+    def _align(
+        self,
+        made: SemanticMap,
+        truth: ground_truth.GroundTruth,
+        placement: Similarity,
+        trajectory: trajectory_records.TrajectoryScore | None,
+    ) -> Alignment | None:
+        """Return the alignment that the user wants, None if there is none beyond the placement.
 
-
-@dataclass(frozen=True, eq=False)
-class Alignment:
-    """The transformation from the map to the reference, its residuals, and remarks."""
-
-    similarity: Similarity
-    records: tuple[MetricRecord, ...]
-    remarks: tuple[str, ...]
-
-
-def align_map(
-    source: BagSource,
-    made: SemanticMap,
-    truth: ground_truth.GroundTruth,
-    placement: Similarity,
-    trajectory: trajectory_records.TrajectoryScore | None,
-    progress: Progress,
-) -> Alignment | None:
-    """Return the alignment that the user wants, None if there is none beyond the placement.
-
-    The map is in its own frame. The first guess of `icp` is the user's transform, else the
-    alignment of the trajectories, else `placement`. A large correction means an error of the
-    map's frame. Raises ConfigError if an input of the alignment is not given, and MetricError if
-    the map does not fit.
-    """
-    kind, transform = source.align, source.transform
-    residuals: dict[str, float] = {}
-    count = 0
-    if kind is MapAlignment.KNOWN and transform is not None:
-        similarity, remarks = transform, ['aligned by the transformation given']
-    elif kind is MapAlignment.TRAJECTORY:
-        if trajectory is None:
-            raise ConfigError('--align trajectory needs poses to align: add --pose-topic')
-        similarity = _similarity_of(trajectory, made)
-        errors = error_statistics(trajectory.errors.translation_m)
-        residuals, count = {'trajectory_rmse_m': errors.rmse}, errors.n
-        how = trajectory.settings.alignment.value
-        remarks = [f'aligned by the trajectory ({how}), {errors.rmse:.3g} m rmse left']
-    elif kind is MapAlignment.ICP:
-        progress('aligning by ICP', 0.0)
-        initial, guess = placement, 'where the bag puts it'
-        if transform is not None:
-            initial, guess = transform, 'the transformation given'
-        elif trajectory is not None:
-            initial = _similarity_of(trajectory, made)
-            guess = 'the alignment of the trajectories'
-        found = _register(made, truth, initial)
-        similarity, count = found.similarity, len(made.dense.points) if made.dense else 0
-        residuals = {
-            'icp_fitness': found.fitness,
-            'icp_rmse_m': found.rmse_m,
-            'icp_observability': found.observability,
+        The map is in its own frame. The first guess of `icp` is the user's transform, else the
+        alignment of the trajectories, else `placement`. A large correction means an error of the
+        map's frame. Raises ConfigError if an input of the alignment is not given, and MetricError
+        if the map does not fit.
+        """
+        kind, transform = self.source.align, self.source.transform
+        residuals: dict[str, float] = {}
+        count = 0
+        if kind is MapAlignment.KNOWN and transform is not None:
+            similarity, remarks = transform, ['aligned by the transformation given']
+        elif kind is MapAlignment.TRAJECTORY:
+            if trajectory is None:
+                raise ConfigError('--align trajectory needs poses to align: add --pose-topic')
+            similarity = _similarity_of(trajectory, made)
+            errors = error_statistics(trajectory.errors.translation_m)
+            residuals, count = {'trajectory_rmse_m': errors.rmse}, errors.n
+            how = trajectory.settings.alignment.value
+            remarks = [f'aligned by the trajectory ({how}), {errors.rmse:.3g} m rmse left']
+        elif kind is MapAlignment.ICP:
+            self.progress('aligning by ICP', 0.0)
+            initial, guess = placement, 'where the bag puts it'
+            if transform is not None:
+                initial, guess = transform, 'the transformation given'
+            elif trajectory is not None:
+                initial = _similarity_of(trajectory, made)
+                guess = 'the alignment of the trajectories'
+            found = _register(made, truth, initial)
+            similarity, count = found.similarity, len(made.dense.points) if made.dense else 0
+            residuals = {
+                'icp_fitness': found.fitness,
+                'icp_rmse_m': found.rmse_m,
+                'icp_observability': found.observability,
+            }
+            within = f'{found.fitness:.1%} of the map within {found.inlier_distance_m:g} m'
+            left = f'of the reference, {found.rmse_m:.3g} m rmse'
+            remarks = [f'aligned by ICP from {guess}: {within} {left}']
+            remarks += [f'doubtful: {doubt}' for doubt in found.doubts]
+        else:
+            return None
+        corrections = {
+            'translation_m': similarity.distance_m,
+            'rotation_deg': similarity.angle_deg,
+            'scale_error': abs(similarity.scale - 1),
         }
-        within = f'{found.fitness:.1%} of the map within {found.inlier_distance_m:g} m'
-        left = f'of the reference, {found.rmse_m:.3g} m rmse'
-        remarks = [f'aligned by ICP from {guess}: {within} {left}']
-        remarks += [f'doubtful: {doubt}' for doubt in found.doubts]
-    else:
-        return None
-    corrections = {
-        'translation_m': similarity.distance_m,
-        'rotation_deg': similarity.angle_deg,
-        'scale_error': abs(similarity.scale - 1),
-    }
-    records = (
-        MetricRecord(
-            *(SUITE, '', name),
-            value=value,
-            n=count if name in residuals else 0,
-            higher_is_better=name in ('icp_fitness', 'icp_observability'),
+        records = (
+            MetricRecord(
+                *(SUITE, '', name),
+                value=value,
+                n=count if name in residuals else 0,
+                higher_is_better=name in ('icp_fitness', 'icp_observability'),
+            )
+            for name, value in {**residuals, **corrections}.items()
         )
-        for name, value in {**residuals, **corrections}.items()
-    )
-    return Alignment(similarity, tuple(records), tuple(remarks))
+        return Alignment(similarity, tuple(records), tuple(remarks))
 
 
 def _similarity_of(

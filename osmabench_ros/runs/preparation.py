@@ -5,7 +5,7 @@ A dry run lists the runs of a matrix, and the requests to language models that i
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict
 from functools import lru_cache, partial
@@ -106,7 +106,12 @@ class Preparation:
 
     def _check_there(self, item: SceneConfig, config: MatrixConfig) -> None:
         if item.sequence is not None:
-            _check_recorded_condition(item, self._sequence(item), config.conditions)
+            recorded = self._sequence(item).info.condition
+            others = [name for name in config.conditions if recorded and name != recorded]
+            if others or len(config.conditions) > 1:
+                problem = f'was recorded under one condition, "{recorded or "unknown"}"'
+                remedy = f'write conditions: [{recorded or "baseline"}]'
+                raise ConfigError(f'sequence {item.sequence} {problem}; {remedy}')
         elif item.reference != APARTMENT and not Path(item.reference).expanduser().exists():
             self._key(item)
 
@@ -385,18 +390,6 @@ def _hash_recorded(item: SceneConfig) -> str:
                 digest.update(f'{file.relative_to(root).as_posix()} {size}\n'.encode())
                 digest.update(file.read_bytes() if size <= _CONTENT_BYTES else b'')
     return digest.hexdigest()
-
-
-def _check_recorded_condition(
-    item: SceneConfig, sequence: RecordedSequence, conditions: Sequence[str]
-) -> None:
-    """Raise ConfigError if the sequence was recorded under another condition."""
-    recorded = sequence.info.condition
-    others = [name for name in conditions if recorded and name != recorded]
-    if others or len(conditions) > 1:
-        problem = f'was recorded under one condition, "{recorded or "unknown"}"'
-        remedy = f'write conditions: [{recorded or "baseline"}]'
-        raise ConfigError(f'sequence {item.sequence} {problem}; {remedy}')
 
 
 def run_warnings(plan: RunPlan, preparation: Preparation) -> tuple[str, ...]:

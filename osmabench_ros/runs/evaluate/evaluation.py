@@ -516,10 +516,31 @@ def score_over_time(
     made = make_suites(suites)
     free = [suite for suite in made if not models_asked_by(suite)]
     identity = inputs.identity
-    moments = tuple(
-        dataclasses.replace(item, metrics=report_model.join_run(identity, item.metrics))
-        for item in _score_moments(context, folders, free, progress, first_stamp_ns)
-    )
+
+    def score_moments() -> Iterator[ScoresAtTime]:
+        """Score one map after the other, with one map in memory at a time."""
+        frames = 0
+        time_s = 0.0
+        for number, folder in enumerate([*folders, None]):
+            progress(f'scoring map {number + 1} of {len(folders) + 1}', 1.0)
+            semantic_map = final if folder is None else read_map(folder)
+            header = semantic_map.header
+            # A method that counts no frames has its maps numbered.
+            used = header.provenance.frames_used or number + 1
+            passed_s = (header.stamp_ns - first_stamp_ns) / 1e9
+            # The last snapshot may be the final map; and before the second frame no time has
+            # passed.
+            if used <= frames or passed_s <= time_s:
+                continue
+            if folder is not None and header.stamp_ns >= final.header.stamp_ns:
+                continue
+            frames, time_s = used, passed_s
+            here = dataclasses.replace(context, semantic_map=semantic_map, output_directory=None)
+            records = (record for suite in free for record in suite.evaluate(here))
+            metrics = report_model.join_run(identity, tuple(records))
+            yield ScoresAtTime(frames, time_s, metrics)
+
+    moments = tuple(score_moments())
     report = ReportOverTime(
         run_id=identity.run_id,
         moments=moments,
@@ -528,35 +549,6 @@ def score_over_time(
     )
     files.write_json(file, report.model_dump(mode='json'))
     return report
-
-
-def _score_moments(
-    context: SuiteContext,
-    folders: Sequence[Path],
-    suites: Sequence[Suite],
-    progress: Progress,
-    first_ns: int,
-) -> Iterator[ScoresAtTime]:
-    """Yield the metrics of one map after the other, with one map in memory at a time."""
-    frames = 0
-    time_s = 0.0
-    last_ns = context.semantic_map.header.stamp_ns
-    for number, folder in enumerate([*folders, None]):
-        progress(f'scoring map {number + 1} of {len(folders) + 1}', 1.0)
-        semantic_map = context.semantic_map if folder is None else read_map(folder)
-        header = semantic_map.header
-        # A method that counts no frames has its maps numbered.
-        used = header.provenance.frames_used or number + 1
-        passed_s = (header.stamp_ns - first_ns) / 1e9
-        # The last snapshot may be the final map; and before the second frame no time has passed.
-        if used <= frames or passed_s <= time_s:
-            continue
-        if folder is not None and header.stamp_ns >= last_ns:
-            continue
-        frames, time_s = used, passed_s
-        here = dataclasses.replace(context, semantic_map=semantic_map, output_directory=None)
-        records = (record for suite in suites for record in suite.evaluate(here))
-        yield ScoresAtTime(frames, time_s, tuple(records))
 
 
 def collect_judged_records(
