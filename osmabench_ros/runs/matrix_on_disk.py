@@ -87,6 +87,7 @@ def claim(
     """Check that a locked folder has only results that `plans` go on with, and write its manifest.
 
     Returns which of them have to be done again, as `find_extra_work`; `fresh` moves all aside.
+    Raises RunError too if a folder that is not ours is where one with results goes.
     """
     files.claim_folder(root)
     if fresh:
@@ -94,6 +95,12 @@ def claim(
     files.check_file(root / MANIFEST)
     extra = run_manifest.find_extra_work(plans, digest_of)
     write_manifest(root, config, plans, sweep=sweep)
+    folders = [root / PAGES]
+    for plan in () if sweep else plans:
+        folders += [plan.shared_directory.parent, plan.shared_directory]
+        folders += [plan.directory, plan.map_directory]
+    for folder in folders:
+        files.check_folder(folder, files.Existing.MERGE)
     return extra
 
 
@@ -125,16 +132,6 @@ def write_manifest(
     )
     data = manifest.model_dump(mode='json', exclude={'config': {'sweep'}})
     files.write_json(root / MANIFEST, without_home(data))
-
-
-def check_results(root: Path, plans: Sequence[RunPlan]) -> None:
-    """Raise RunError if a folder that is not ours is where one with results goes."""
-    folders = [root / PAGES]
-    for plan in plans:
-        folders += [plan.shared_directory.parent, plan.shared_directory]
-        folders += [plan.directory, plan.map_directory]
-    for folder in folders:
-        files.check_folder(folder, files.Existing.MERGE)
 
 
 @dataclass(frozen=True)

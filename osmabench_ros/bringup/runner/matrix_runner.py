@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 from osmabench_ros.base.files import Existing, check_folder, move_aside
@@ -19,6 +20,7 @@ from osmabench_ros.reports.sweep import write_sweep_report
 from osmabench_ros.runs import matrix_on_disk
 from osmabench_ros.runs.config import MatrixConfig, PacingMode, SweepConfig
 from osmabench_ros.runs.evaluate.evaluation import versions
+from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.matrix_on_disk import matrices_beside
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import Preparation
@@ -112,7 +114,6 @@ def _claim_runs(
         extra = matrix_on_disk.claim(
             root, config, plans, preparation.digest_of, fresh=fresh, sweep=sweep
         )
-        matrix_on_disk.check_results(root, () if sweep else plans)
         preparation.prepare_extra_work(extra, progress)
         yield plans
 
@@ -177,18 +178,21 @@ def run_sweep(
         closing(NodeProcesses()) as nodes,
     ):
 
-        def plans_at(speed: float) -> list[RunPlan]:
-            return preparation.plans(at_speed(config, speed), root)
-
-        def run(plan: RunPlan, part: Progress) -> RunReport:
+        def measure(number: int, speed: float, part: Progress) -> SweepPoint:
+            plan = preparation.plans(at_speed(config, speed), root)[number]
+            timings = plan.directory / TIMINGS
+            if plan.directory.exists() and not timings.exists():
+                # It was cut off before it was timed, and a run without timings is useless here.
+                move_aside(plan.directory)
             preparation.prepare_extra_work(find_extra_work([plan], preparation.digest_of), part)
-            return run_one(plan, preparation, nodes, part)
+            report = run_one(plan, preparation, nodes, part)
+            return point_of(speed, report, read_measurements(timings))
 
         series = []
         for number, plan in enumerate(plans):
             label = f'[{number + 1}/{len(plans)}] {plan.identity.mapper}'
             part = share(progress, number / len(plans), (number + 1) / len(plans), label)
-            series.append(_try_speeds(sweep, plans_at, number, run, part))
+            series.append(_try_speeds(sweep, plan.identity, partial(measure, number), part))
         report = SweepReport(
             name=config.name,
             max_loss=sweep.max_loss,
@@ -217,9 +221,8 @@ def at_speed(config: MatrixConfig, speed_factor: float) -> MatrixConfig:
 
 def _try_speeds(
     sweep: SweepConfig,
-    plans_at: Callable[[float], list[RunPlan]],
-    number: int,
-    run: Callable[[RunPlan, Progress], RunReport],
+    identity: RunIdentity,
+    measure: Callable[[float, Progress], SweepPoint],
     progress: Progress,
 ) -> SweepSeries:
     """Run one mapper on one scene under one condition at several speeds."""
@@ -227,21 +230,15 @@ def _try_speeds(
     tries = len(sweep.speeds) or tries_of(sweep.grid)
 
     def follow(speed: float) -> bool:
-        plan = plans_at(speed)[number]
         tried = min(len(points), tries - 1)
-        timings = plan.directory / TIMINGS
-        if plan.directory.exists() and not timings.exists():
-            # It was cut off before it was timed, and a run without timings is useless here.
-            move_aside(plan.directory)
         part = share(progress, tried / tries, (tried + 1) / tries, f' at {speed:g}: ')
-        points[speed] = point_of(speed, run(plan, part), read_measurements(timings))
+        points[speed] = measure(speed, part)
         return points[speed].follows(sweep.max_loss)
 
     for speed in sweep.speeds:
         follow(speed)
     if not sweep.speeds:
         search(sweep.grid, follow)
-    identity = plans_at(1.0)[number].identity
     return SweepSeries(
         **vars(identity.scene_key),
         method_seed=identity.method_seed,
