@@ -44,7 +44,9 @@ _REACH_M = {
     RelationType.NEXT_TO.value: LIMITS.next_to_m,
     RelationType.NEAR.value: LIMITS.near_m,
 }
-_ASKED = generation.QuestionSet(SUITE, 'hypo3d/2', (), (), tolerances={QueryKind.DISTANCE: 0.3})
+_ASKED = generation.QuestionSet(
+    SUITE, 'hypo3d/2', generation.ALL_CATEGORIES, (), tolerances={QueryKind.DISTANCE: 0.3}
+)
 _Drawn = tuple[DescribedChange, changes.Change]
 _Answers = Mapping[Query, view.Draft]
 
@@ -235,7 +237,8 @@ def hypothetical_questions(
 
 def _find_answers(scene_view: view.SceneView, queries: Sequence[Query]) -> _Answers:
     """Return the answers to those queries that have one, in whichever way a scene is seen."""
-    asked = replace(_ASKED, sources=(lambda *_: map(view.make_draft, queries),))
+    drafts = [view.Draft(query, query.kind.category) for query in queries]
+    asked = replace(_ASKED, sources=(lambda *_: iter(drafts),))
     return {
         draft.query: draft for draft in generation.candidates(scene_view, 0, len(queries), asked)
     }
