@@ -39,11 +39,11 @@ from osmabench_ros.scenes.scene import Lighting
 
 SIZES = ((640, 480), (1200, 680))
 MESA = Path('/usr/share/glvnd/egl_vendor.d/50_mesa.json')
+# Of features in 16 bits on the GPU and in 32 on the CPU.
 LEAST_COSINE = 0.99
-"""Of features in 16 bits on the GPU and in 32 on the CPU."""
 
+# Share of pixels whose instance both renderers show; they may differ at edges.
 LEAST_EQUAL = 0.999
-"""Share of pixels whose instance both renderers show; they may differ at edges."""
 
 
 @dataclass(frozen=True)

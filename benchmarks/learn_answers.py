@@ -20,8 +20,8 @@ from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.exact.view import SceneView
 from osmabench_ros.vqa.questions import Question
 
+# Seeds from 1000 on are for learning; runs use lower ones.
 SEEDS = range(1000, 1032)
-"""Seeds from 1000 on are for learning; runs use lower ones."""
 
 
 def ask_about_apartment(seed: int) -> Iterator[Question]:

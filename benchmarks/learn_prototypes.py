@@ -37,17 +37,17 @@ from osmabench_ros.simulation.frame_source import SimulatedFrames
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
+# Seeds from here on are for learning; runs use lower ones.
 FIRST_SEED = 1000
-"""Seeds from here on are for learning; runs use lower ones."""
 
 CONDITION = 'baseline'
 
+# Patches that mix classes more than this teach nothing.
 _MIN_PURITY = 0.6
-"""Patches that mix classes more than this teach nothing."""
 
 _ROUNDS = 25
+# Smallest within-prototype spread of a feature, as a share of its spread over all patches.
 _SCALE_FLOOR = 0.05
-"""Smallest within-prototype spread of a feature, as a share of its spread over all patches."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

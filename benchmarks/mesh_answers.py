@@ -23,8 +23,8 @@ from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import AnswerValue
 
 RADIUS_M, HEIGHT_M = 0.2, 1.5
+# Between rays; a towel that hangs over the edge of a bathtub is not wider.
 SPACING_M = 0.02
-"""Between rays; a towel that hangs over the edge of a bathtub is not wider."""
 
 ADJECTIVE_OF = {
     'wood': 'wooden', 'wool': 'woollen', 'metal': 'metal', 'glass': 'glass', 'plastic': 'plastic',

@@ -36,6 +36,7 @@ MAIN = (
     ('grounding', 'strict', 'acc_025'),
     ('promptgt', 'strict', 'accuracy_faithful'),
 )
+# What the path saw decides these: materials are not to be seen.
 DECIDED = (
     ('exact_questions', '', 'accuracy_rest'),
     ('space3d', '', 'accuracy_rest'),
@@ -44,7 +45,6 @@ DECIDED = (
     ('grounding', 'strict', 'acc_025'),
     ('promptgt', 'strict', 'accuracy_faithful'),
 )
-"""What the path saw decides these: materials are not to be seen."""
 
 
 def main() -> int:

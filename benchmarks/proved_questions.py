@@ -41,8 +41,8 @@ from osmabench_ros.vqa.wording import parsed
 
 CAMERA = Intrinsics.from_hfov(160, 120, 1.5)
 PLACES = 16
+# Rooms of a seed that PromptGT is asked of.
 ROOMS = 5
-"""Rooms of a seed that PromptGT is asked of."""
 
 SUITES = ('exact', 'space3d', 'hypo3d', 'cospace', 'grounding', 'promptgt')
 

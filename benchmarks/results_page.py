@@ -64,23 +64,23 @@ are three or more; a mean over fewer scenes than the others has their number in 
 References use ground truth and do not compete.
 """
 
+# Begins the line that names the version of a part's questions.
 NOTED = 'Questions: '
-"""Begins the line that names the version of a part's questions."""
 
+# Assumed times of a run on two cores: constant, and per frame, until one has been timed.
 RUN_S, FRAME_S = 15.0, 0.15
-"""Assumed times of a run on two cores: constant, and per frame, until one has been timed."""
 
+# Between two reports; a longer one is an interruption.
 LONGEST_GAP_S = 3600.0
-"""Between two reports; a longer one is an interruption."""
 
 
+# Parts of benchmarks/gpu.py, with a remark on their rows.
 GPU_TITLES = {
     'metrics': 'the same answers as the published way on both',
     'renderer': 'Mesa on the CPU and the driver of the GPU, all four images',
     'open_vocabulary': 'networks of published sizes with random weights, a frame of 640 x 480; '
     '32 bits on the CPU, 16 on the GPU',
 }
-"""Parts of benchmarks/gpu.py, with a remark on their rows."""
 
 
 class PublishedRow(Strict):

@@ -30,6 +30,7 @@ from rich.table import Table
 
 from osmabench_ros.bringup.spec.isolation import make_isolated_environment, private_domain
 
+# By name in faulty_stacks.py: the topic that fails, and what must be said of it.
 FAULTS = {
     'silent depth': ('camera/depth/image_rect', 'no message came'),
     'colour in YUV': ('camera/color/image_raw', 'encoding is yuv422_yuy2'),
@@ -47,10 +48,9 @@ FAULTS = {
     'images in camera_link': ('camera/color/image_raw', 'frame_id is "camera_link"'),
     'pose in map': ('ground_truth/camera_pose', 'frame_id is "map"'),
 }
-"""By name in faulty_stacks.py: the topic that fails, and what must be said of it."""
 
+# What is waited for: that the node is there, and that it publishes.
 LINES = {'early': 2, 'late': 1}
-"""What is waited for: that the node is there, and that it publishes."""
 
 AFTER_S = {'early': '0', 'late': '3'}
 VERDICTS = ('found', 'wrong reason', 'false ok')

@@ -10,12 +10,12 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 from trimesh.triangles import closest_point
 
+# Vertices nearer than this are one: exporters repeat them for each polygon.
 WELD_M = 1e-3
-"""Vertices nearer than this are one: exporters repeat them for each polygon."""
 
 SPACING_M = 0.1
+# Points inside each edge that a way may cross at.
 LEAST_POINTS, MOST_POINTS = 3, 40
-"""Points inside each edge that a way may cross at."""
 
 
 class TriangleNavigation:

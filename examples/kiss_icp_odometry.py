@@ -22,8 +22,8 @@ from osmabench_ros.participant import (
 
 RANGE_M = 8.0
 VOXEL_M = 0.12
+# Every so many-th point is kept for the map; the odometry gets all.
 EVERY = 4
-"""Every so many-th point is kept for the map; the odometry gets all."""
 
 
 class KissIcpMapper:

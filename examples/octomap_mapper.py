@@ -13,8 +13,8 @@ from osmabench_ros.participant import DenseMap, MapHeader, Participant, Provenan
 
 CELL_M = 0.04
 RANGE_M = 6.0
+# Rays of every so many-th pixel are enough to fill cells of this size.
 EVERY = 4
-"""Rays of every so many-th pixel are enough to fill cells of this size."""
 
 
 class OctoMapMapper:

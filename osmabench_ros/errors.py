@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 _LONGEST_MESSAGE = 4000
+# As of a path that cannot be opened because it is too long.
 _LONG_WORD = re.compile(r'(\S{150})\S+(\S{150})')
-"""As of a path that cannot be opened because it is too long."""
 
 
 def make_printable(text: str) -> str:

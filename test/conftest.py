@@ -37,13 +37,13 @@ settings.register_profile('repeatable', derandomize=True, deadline=None)
 settings.load_profile('repeatable')
 
 FOLDER_OF_TESTS = Path(__file__).parent
+# Folders of tests that import ROS.
 OF_ROS = ('ros', 'nodes')
-"""Folders of tests that import ROS."""
 
 LONGEST_ID = 40
 FOREIGN_SEGMENTS = pytest.StashKey[set[Path]]()
+# A lock file of Fast DDS that is younger may not be locked yet, though its process lives.
 YOUNG_S = 10.0
-"""A lock file of Fast DDS that is younger may not be locked yet, though its process lives."""
 
 
 def pytest_make_parametrize_id(val):

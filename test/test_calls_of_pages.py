@@ -33,9 +33,10 @@ from osmabench_ros.runs.config import parse_config
 from osmabench_ros.scenes.writing import write_scene_folder
 
 REPOSITORY = Path(__file__).parents[1]
+# Pages that test_tutorial, test_robots_page and test_contributing run.
 OWN_TESTS = {'tutorial.md', 'robots.md', 'CONTRIBUTING.md'}
-"""Pages that test_tutorial, test_robots_page and test_contributing run."""
 
+# Beginnings of calls that are parsed and not run, by the reason.
 ONLY_PARSED = {
     'takes minutes or needs a running stack': (
         r'run .*--speeds', r'bag (record|replay)', r'doctor --stack',
@@ -46,12 +47,11 @@ ONLY_PARSED = {
     'reads third-party data': (r'scene import replica',),
     'needs the text encoder of a map': (r'map label map/ --label-set classes.json --out',),
 }  # fmt: skip
-"""Beginnings of calls that are parsed and not run, by the reason."""
+# Beginnings of calls that take more than five seconds, for the full size.
 SLOW = (
     r'run', r'scene (generate|ground-truth|check)', r'scene export apartment',
     r'conditions preview', r'bag evaluate BAG --scene', r'doctor', r'report', r'export',
 )  # fmt: skip
-"""Beginnings of calls that take more than five seconds, for the full size."""
 SHORT = {
     'camera': {'width': 64, 'height': 48},
     'trajectory': {'goals': 1, 'frame_rate_hz': 1.0, 'max_frames': 2},

@@ -16,25 +16,25 @@ else:
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
+# Released for Jazzy, Kilted and Lyrical by rosdistro's lists of 2026-08-22 (8468e88ccd).
 ROS = (
     'action_msgs ament_cmake ament_cmake_pytest builtin_interfaces diagnostic_msgs geometry_msgs '
     'launch launch_ros lifecycle_msgs nav_msgs rclpy ros2launch rosgraph_msgs '
     'rosidl_default_generators rosidl_default_runtime sensor_msgs std_msgs std_srvs tf2_ros '
     'vision_msgs visualization_msgs'
 )
-"""Released for Jazzy, Kilted and Lyrical by rosdistro's lists of 2026-08-22 (8468e88ccd)."""
 
+# python3-NAME is the key and the package of apt, by the rules for Noble in rosdep/*.yaml then.
 PYTHON = (
     'hypothesis jinja2 numpy packaging pandas pil psutil pytest pytest-timeout rich scipy '
     'setuptools skimage yaml'
 )
-"""python3-NAME is the key and the package of apt, by the rules for Noble in rosdep/*.yaml then."""
 
+# rosdep's keys of Python packages that are not python3-NAME.
 KEYS = {'pillow': 'python3-pil', 'pyyaml': 'python3-yaml', 'scikit-image': 'python3-skimage'}
-"""rosdep's keys of Python packages that are not python3-NAME."""
 
+# Extras without which nodes cannot do their work.
 NEEDED = ('metrics', 'geometry', 'bags')
-"""Extras without which nodes cannot do their work."""
 
 
 def keys():
@@ -82,9 +82,9 @@ def test_a_python_key_of_package_xml_is_in_pyproject_or_builds_and_tests():
     assert {key for key in tests if key.startswith('python3-')} <= tools
 
 
+# Tests that need them are skipped without: too large to be fetched for those alone, or with no
+# build for the torch that is pinned.
 UNPINNED = frozenset(['rerun-sdk', 'open_clip_torch', 'torchvision'])
-"""Tests that need them are skipped without: too large to be fetched for those alone, or with no
-build for the torch that is pinned."""
 
 
 def pins(name):

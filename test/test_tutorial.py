@@ -13,8 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / 'docs' / 'tutorial.md'
+# Where temporary files are, and a ROS that was sourced.
 OF_THE_MACHINE = ('TMPDIR', 'LANG', 'AMENT_PREFIX_PATH', 'LD_LIBRARY_PATH', 'PYTHONPATH')
-"""Where temporary files are, and a ROS that was sourced."""
 
 
 @pytest.fixture

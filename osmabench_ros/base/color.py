@@ -19,8 +19,8 @@ def encoded(linear: NDArray[Number]) -> NDArray[Number]:
     return np.where(linear <= 0.0031308, 12.92 * linear, curved)
 
 
+# Linear value of each 8-bit code, shape (256,).
 LINEAR_OF_CODE: NDArray[np.float32] = decoded(np.arange(256) / 255.0).astype(np.float32)
-"""Linear value of each 8-bit code, shape (256,)."""
 
 
 def decoded_image(image: NDArray[np.uint8]) -> NDArray[np.float32]:

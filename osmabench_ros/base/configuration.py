@@ -67,8 +67,8 @@ def described(name_or_path: str, *folder: str) -> tuple[Any, str]:
     return read_yaml(path, ConfigError), str(path)
 
 
+# Distributions by the name of another that holds the same modules.
 SAME = {'open3d': 'open3d-cpu'}
-"""Distributions by the name of another that holds the same modules."""
 
 
 def requirements_file() -> Path:

@@ -9,16 +9,16 @@ PAUSE_RUN = 'pause_run'
 STEP_RUN = 'step_run'
 RESET_RUN = 'reset_run'
 
+# Lets the map adapter know that no further frame will follow, where no bridge says so.
 FINISH_MAP = 'finish_map'
-"""Lets the map adapter know that no further frame will follow, where no bridge says so."""
 
 
 COLOR = 'camera/color/image_raw'
 DEPTH = 'camera/depth/image_rect'
 SEMANTIC = 'camera/semantic/image_raw'
 INSTANCE = 'camera/instance/image_raw'
+# Colours of the surfaces without light; for mappers that ask for ground truth of them.
 ALBEDO = 'camera/albedo/image_raw'
-"""Colours of the surfaces without light; for mappers that ask for ground truth of them."""
 COLOR_INFO = 'camera/color/camera_info'
 DEPTH_INFO = 'camera/depth/camera_info'
 CAMERA_POSE = 'ground_truth/camera_pose'
@@ -52,11 +52,11 @@ VIEW_GROUND_TRUTH = 'view/ground_truth'
 VIEW_SEMANTIC = 'view/semantic'
 VIEW_PATH = 'view/path'
 
+# Topics that carry one message a frame, all with the stamp of the frame.
 FRAME_TOPICS = (COLOR, DEPTH, SEMANTIC, INSTANCE, COLOR_INFO, DEPTH_INFO, CAMERA_POSE, ODOMETRY)
-"""Topics that carry one message a frame, all with the stamp of the frame."""
 
+# Images that no camera gives: a method that reads them does not compete.
 GROUND_TRUTH_IMAGES = (SEMANTIC, INSTANCE, ALBEDO)
-"""Images that no camera gives: a method that reads them does not compete."""
 
 WORLD_FRAME = 'world'
 BASE_FRAME = 'base_link'
@@ -64,8 +64,8 @@ CAMERA_LINK_FRAME = 'camera_link'
 CAMERA_FRAME = 'camera_color_optical_frame'
 
 BRIDGE = 'simulator_bridge'
+# Node and participant that publishes the map, whatever the method.
 MAPPER = 'mapper'
-"""Node and participant that publishes the map, whatever the method."""
 RECORDER = 'map_recorder'
 EVALUATOR = 'evaluator'
 BAG_RECORDER = 'bag_recorder'
@@ -102,6 +102,7 @@ _FRAME, _LATCHED, _LOSSLESS = Delivery.FRAME, Delivery.LATCHED, Delivery.LOSSLES
 _POSE, _ODOMETRY = 'geometry_msgs/msg/PoseStamped', 'nav_msgs/msg/Odometry'
 _OURS = 'osmabench_ros/msg/'
 
+# All that a run consists of, save transforms, which need tf2_ros.
 CONTRACT = (
     ContractTopic(COLOR, IMAGE, _FRAME, 'colour images', BRIDGE, True),
     ContractTopic(DEPTH, IMAGE, _FRAME, 'depth images', BRIDGE, True),
@@ -128,6 +129,5 @@ CONTRACT = (
     ContractTopic(RECORDED_MAP, _OURS + 'RecordedMap', _LATCHED, 'where the map is', RECORDER),
     ContractTopic(EVALUATION, _OURS + 'EvaluationReport', _LATCHED, 'every figure', EVALUATOR),
 )
-"""All that a run consists of, save transforms, which need tf2_ros."""
 
 TYPES = {topic.name: topic.message_type for topic in CONTRACT}

@@ -18,8 +18,8 @@ from osmabench_ros.errors import OsmabenchError, errors_as
 
 MAX_DEPTH = 64
 MAX_ALIASES = 1000
+# Values of a YAML file that aliases may repeat.
 MAX_REPEATED = 100_000
-"""Values of a YAML file that aliases may repeat."""
 
 _MAX_MIB = 256
 _GZIP_MAGIC = b'\x1f\x8b'
@@ -48,8 +48,8 @@ def read_json(path: Path | str, error: type[OsmabenchError]) -> Any:
     return parse_json(data, path, error)
 
 
+# An escaped control character, other than a tab or an end of line; JSON takes no bare one.
 _CONTROL = re.compile(rb'(?<!\\)(?:\\\\)*\\u00(?:0[0-8bce-f]|1[0-9a-f]|7f|[89][0-9a-f])', re.I)
-"""An escaped control character, other than a tab or an end of line; JSON takes no bare one."""
 
 
 def check_characters(data: bytes, path: Path | str, error: type[OsmabenchError]) -> None:

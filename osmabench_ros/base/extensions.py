@@ -16,6 +16,7 @@ LANGUAGE_MODELS = 'osmabench.language_models'
 EFFECTS = 'osmabench.effects'
 ANSWERERS = 'osmabench.answerers'
 
+# Names of the kinds of extensions in messages.
 KINDS = {
     SIMULATORS: 'simulator',
     MAP_IMPORTERS: 'importer',
@@ -25,7 +26,6 @@ KINDS = {
     EFFECTS: 'effect',
     ANSWERERS: 'answerer',
 }
-"""Names of the kinds of extensions in messages."""
 
 
 def extension_names(group: str) -> list[str]:

@@ -36,17 +36,17 @@ from osmabench_ros.errors import (
     errors_as,
 )
 
+# Environment variable with the factor by which a user raises all limits.
 VARIABLE = 'OSMABENCH_LIMITS'
-"""Environment variable with the factor by which a user raises all limits."""
 
 _MIB = 2**20
 _START = 'import sys; sys.path.remove(""); from osmabench_ros.base.fence import serve; serve()'
+# Of the environment; it holds keys, too.
 _KEPT = ('PATH', 'HOME', 'LANG', 'LC_ALL', 'LD_LIBRARY_PATH', 'TZ', 'VIRTUAL_ENV',
          'OSMABENCH_LINKED_FOLDERS')  # fmt: skip
-"""Of the environment; it holds keys, too."""
 _THREADS = {'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1', 'MKL_NUM_THREADS': '1'}
+# Seconds on the clock for each second of processor time, and in addition.
 _WALL_RATIO, _WALL_S = 4.0, 30.0
-"""Seconds on the clock for each second of processor time, and in addition."""
 _MESSAGE_BYTES = 64
 _MAX_ERROR_CHARACTERS = 2000
 _RESULT_PACKAGES = ('builtins', 'numpy', 'uuid')

@@ -17,6 +17,7 @@ from osmabench_ros.errors import OsmabenchError
 if TYPE_CHECKING:
     from PIL import Image
 
+# Element type and channels of the encodings that are read.
 PIXEL_TYPES: dict[str, tuple[np.dtype[Any], int]] = {
     'rgb8': (np.dtype(np.uint8), 3),
     'bgr8': (np.dtype(np.uint8), 3),
@@ -28,14 +29,13 @@ PIXEL_TYPES: dict[str, tuple[np.dtype[Any], int]] = {
     'mono16': (np.dtype(np.uint16), 1),
     '32SC1': (np.dtype(np.int32), 1),
 }
-"""Element type and channels of the encodings that are read."""
 
 COLOR_ENCODINGS = ('rgb8', 'bgr8', 'rgba8', 'bgra8', 'mono8')
 DEPTH_ENCODINGS = ('32FC1', '16UC1', 'mono16')
 SEMANTIC_ENCODINGS = ('16UC1', 'mono16')
 INSTANCE_ENCODINGS = ('32SC1', *SEMANTIC_ENCODINGS)
+# Formats that are decoded; Pillow itself would also run Ghostscript on PostScript.
 FORMATS = ('PNG', 'JPEG', 'BMP', 'GIF', 'PPM', 'TGA', 'TIFF', 'WEBP')
-"""Formats that are decoded; Pillow itself would also run Ghostscript on PostScript."""
 
 _MAX_PIXELS = 1.5e8
 

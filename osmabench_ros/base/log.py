@@ -41,8 +41,8 @@ def format_warning(message: str) -> str:
 
 
 LOG = logging.getLogger('osmabench_ros')
+# In the folder of a matrix: steps, details, warnings and errors of the commands that ran it.
 LOG_FILE = 'osmabench.log'
-"""In the folder of a matrix: steps, details, warnings and errors of the commands that ran it."""
 
 
 class TerminalHandler(logging.Handler):

@@ -42,14 +42,14 @@ class AttentiveClock:
         return self._now_s
 
 
+# Free space of a disk on which a process could not write why it ended.
 FULL_BELOW_BYTES = 2**20
-"""Free space of a disk on which a process could not write why it ended."""
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
+# A script that becomes a program after a line, and ends if its input ends without one.
 START_WHEN_GUARDED = 'read -r _ && exec "$@" </dev/null'
-"""A script that becomes a program after a line, and ends if its input ends without one."""
+# A script that waits for a line, and kills a process group if its input ends without one.
 KILL_GROUP_UNLESS_RELEASED = 'read -r _ || kill -s KILL -- "-$0"'
-"""A script that waits for a line, and kills a process group if its input ends without one."""
 
 
 class SupervisedProcess:

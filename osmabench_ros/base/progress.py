@@ -6,14 +6,14 @@ from contextlib import contextmanager
 
 from osmabench_ros.base.log import LOG, set_verbosity, terminal_level
 
+# Gets a text, with a line for each job that goes on, and the fraction done, 0 to 1; may raise to
+# stop the job.
 Progress = Callable[[str, float], None]
-"""Gets a text, with a line for each job that goes on, and the fraction done, 0 to 1; may raise to
-stop the job."""
 
+# Begins the part of a text that changes all the time and gets no line in a log.
 FRAME_OF = ', frame '
-"""Begins the part of a text that changes all the time and gets no line in a log."""
+# Of the last stage, which only finishes up.
 LAST_SHARE = 0.01
-"""Of the last stage, which only finishes up."""
 
 
 def silent(text: str, fraction: float) -> None:
@@ -60,8 +60,8 @@ class StagedProgress:
         return (1.0 - LAST_SHARE) * (before + fraction) / (self._stages - 1)
 
 
+# The lines below each bar that is shown.
 _notices: list[list[str]] = []
-"""The lines below each bar that is shown."""
 
 
 def noticed(text: str) -> bool:

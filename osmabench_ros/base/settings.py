@@ -112,8 +112,8 @@ def with_settings(base: Model, given: Mapping[str, Any], source: str) -> Model:
         raise ConfigError(f'{where}: {fault_text(fault)}') from error
 
 
+# By the types of a JSON Schema; everything else is written as YAML.
 _KINDS = {'string': str, 'integer': int, 'number': float, 'boolean': bool, 'array': list}
-"""By the types of a JSON Schema; everything else is written as YAML."""
 
 
 def _setting(name: str, path: tuple[str, ...], field: FieldInfo, default: Any) -> Setting:

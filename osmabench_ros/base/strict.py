@@ -39,8 +39,8 @@ class Strict(pydantic.BaseModel):
         return data
 
 
+# How JSON is validated where a number is never a text, nor a text a number.
 STRICT_JSON = pydantic.ConfigDict(extra='forbid', strict=True, allow_inf_nan=False)
-"""How JSON texts are validated whose numbers are never texts, nor texts numbers."""
 
 
 @dataclass(frozen=True)
@@ -127,12 +127,12 @@ def _list_faults(error: pydantic.ValidationError) -> list[tuple[str, str]]:
     return found
 
 
+# Texts of pydantic's errors that speak of Python.
 _WORDS = {
     'model_type': 'must be a mapping of keys to values',
     'dataclass_type': 'must be a mapping of keys to values',
     'unexpected_keyword_argument': 'Extra inputs are not permitted',
 }
-"""Texts of pydantic's errors that speak of Python."""
 
 
 def fault_text(fault: Any) -> str:
@@ -187,17 +187,17 @@ def _check_path_below(value: str) -> str:
 
 
 _SHORT = pydantic.Field(max_length=_MAX_NAME)
+# Letters, digits, "_" and "-".
 PlainName = Annotated[str, _SHORT, pydantic.AfterValidator(_check_plain_name)]
-"""Letters, digits, "_" and "-"."""
 
+# Name that people choose more freely, and that a folder has.
 FolderName = Annotated[str, _SHORT, pydantic.AfterValidator(_check_folder_name)]
-"""Name that people choose more freely, and that a folder has."""
 
+# Path, or something else such as the name of a bundled file.
 PathText = Annotated[str, pydantic.AfterValidator(_check_path)]
-"""Path, or something else such as the name of a bundled file."""
 
+# Path that the system can look up.
 FilePath = Annotated[Path, pydantic.AfterValidator(_check_path)]
-"""Path that the system can look up."""
 
+# Path that does not leave the folder it is relative to.
 PathBelow = Annotated[PathText, pydantic.AfterValidator(_check_path_below)]
-"""Path that does not leave the folder it is relative to."""

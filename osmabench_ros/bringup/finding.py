@@ -16,8 +16,8 @@ from osmabench_ros.errors import ConfigError, OsmabenchError
 
 _Value = TypeVar('_Value')
 
+# Key of a row with an expression of Jinja over the values of a check; texts have more of them.
 CONDITION = 'when'
-"""Key of a row with an expression of Jinja over the values of a check; texts have more of them."""
 
 
 class Severity(str, Enum):

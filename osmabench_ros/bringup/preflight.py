@@ -70,8 +70,8 @@ def _read_start(file: Path) -> bytes:
         return opened.read(len(LFS_POINTER))
 
 
+# How long files may be looked at; a data set of a hundred scenes is not looked at in whole.
 LOOK_S = 0.4
-"""How long files may be looked at; a data set of a hundred scenes is not looked at in whole."""
 
 MAGIC = {'.glb': b'glTF', '.png': b'\x89PNG', '.jpg': b'\xff\xd8'}
 
@@ -220,11 +220,11 @@ def _check_space(table: str, path: Path, **values: int) -> Finding:
 
 
 MIB = 2**20
+# Sizes of ground truth and of a run; four times the sizes in the demo.
 SCENE_BYTES, RUN_BYTES = 100 * MIB, 50 * MIB
-"""Sizes of ground truth and of a run; four times the sizes in the demo."""
 
+# Of a frame: colour 3, depth 4, classes 2, instances 4.
 BYTES_PER_PIXEL = 13
-"""Of a frame: colour 3, depth 4, classes 2, instances 4."""
 
 MODEL_KEYS = {'gemini': GEMINI_KEYS, 'openai': (OPENAI_KEY,)}
 

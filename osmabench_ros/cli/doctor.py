@@ -95,8 +95,8 @@ def _stack(
         return examination.examine_stack(names, seconds=seconds, config=planned, progress=progress)
 
 
+# Topics of a stack that are shown even if nothing is wrong with them.
 SHOWN_TOPICS = ('run_info', 'run_state', 'camera/color/image_raw', 'semantic_map')
-"""Topics of a stack that are shown even if nothing is wrong with them."""
 
 
 def _without_passed(findings: list[Finding]) -> list[Finding]:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name='vqa', help='Generate, answer and judge questions about a run.', no_args_is_help=True
 )
+# Answering and judging without a model.
 _OFFLINE = ('rule', 'deterministic', 'offline', '')
-"""Answering and judging without a model."""
 
 RunArgument = Annotated[Path, Argument(help='Folder of a run, below its matrix.')]
 

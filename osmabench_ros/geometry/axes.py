@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 
 from osmabench_ros.geometry.pose import Pose
 
+# Rotation that takes Habitat's y-up coordinates to z-up: (x, y, z) -> (x, -z, y).
 WORLD_FROM_HABITAT: NDArray[np.float64] = np.array(
     [[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]
 )
-"""Rotation that takes Habitat's y-up coordinates to z-up: (x, y, z) -> (x, -z, y)."""
 
+# Rotation that takes optical coordinates to coordinates of camera_link (REP-103).
 LINK_FROM_OPTICAL: NDArray[np.float64] = np.array(
     [[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]]
 )
-"""Rotation that takes optical coordinates to those of camera_link (REP-103)."""
 
+# Pose of a camera's optical frame in its link frame.
 OPTICAL_IN_LINK = Pose(LINK_FROM_OPTICAL, np.zeros(3))
-"""Pose of a camera's optical frame in its link frame."""
 
+# Rotation that takes optical coordinates to an OpenGL or Habitat camera (y up, -z forward).
 OPENGL_FROM_OPTICAL: NDArray[np.float64] = np.diag([1.0, -1.0, -1.0])
-"""Rotation that takes optical coordinates to an OpenGL or Habitat camera (y up, -z forward)."""
 
 
 class World(str, Enum):

@@ -9,8 +9,8 @@ from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 
+# How far beyond the first or last sample of an edge a time may lie.
 MAX_GAP_NS = 1_000_000_000
-"""How far beyond the first or last sample of an edge a time may lie."""
 
 
 @dataclass(frozen=True)

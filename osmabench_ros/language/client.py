@@ -125,8 +125,8 @@ class ResponseCache:
 
 
 T = TypeVar('T')
+# Turns a reply into a value; raises ValueError for anything else.
 Parser = Callable[[str], T]
-"""Turns a reply into a value; raises ValueError for anything else."""
 
 
 @dataclass(frozen=True)
@@ -157,8 +157,8 @@ class Outcome(Generic[T]):
         return self.error.reason
 
 
+# Failed requests without a single reply after which nothing more is sent.
 MAX_FAILED_REQUESTS = 10
-"""Failed requests without a single reply after which nothing more is sent."""
 
 
 class NotAskedError(errors.LanguageModelError):

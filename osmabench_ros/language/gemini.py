@@ -13,11 +13,11 @@ from osmabench_ros.language import model as interface
 from osmabench_ros.language.hosted import HostedModel
 
 KEY_VARIABLES = ('GEMINI_API_KEY', 'GOOGLE_API_KEY')
+# Finish reasons of replies that were withheld, and would be again.
 _DECLINED = frozenset(
     ('SAFETY', 'RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII', 'LANGUAGE', 'MODEL_ARMOR',
      'IMAGE_SAFETY', 'IMAGE_PROHIBITED_CONTENT', 'IMAGE_RECITATION')
 )  # fmt: skip
-"""Finish reasons of replies that were withheld, and would be again."""
 
 
 class GeminiModel(HostedModel):

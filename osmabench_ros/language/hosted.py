@@ -145,8 +145,8 @@ def _list_causes(error: BaseException) -> Iterator[BaseException]:
 
 
 _MESSAGE = re.compile(r'"message":\s*"((?:[^"\\]|\\.)+)"')
+# Waiting cannot help: no credit (OpenAI), a daily quota (Google).
 _USED_UP = re.compile(r'"(insufficient_quota|billing_hard_limit_reached|\w*PerDay\w*)"')
-"""Waiting cannot help: no credit (OpenAI), a daily quota (Google)."""
 _WRONG_KEY = re.compile('"(API_KEY_INVALID|invalid_api_key)"')
 _RETRY_DELAY = re.compile(r'"retryDelay":\s*"(\d{1,9}(?:\.\d+)?)s"')
 

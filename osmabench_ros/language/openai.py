@@ -14,12 +14,12 @@ from osmabench_ros.language.settings import OPENAI_SERVER
 KEY_VARIABLE = 'OPENAI_API_KEY'
 _FUNCTION = {'name', 'arguments'}
 
+# Parameters that some models take under another name, or not at all: reasoning models mostly.
 _SUBSTITUTES: Mapping[str, str | None] = {
     'max_tokens': 'max_completion_tokens',
     'temperature': None,
     'seed': None,
 }
-"""Parameters that some models take under another name, or not at all: reasoning models mostly."""
 
 
 class OpenAIModel(HostedModel):

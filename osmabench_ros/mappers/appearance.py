@@ -29,14 +29,14 @@ from osmabench_ros.semantics.labels import LabelSet, convert_to_lab, normalised_
 from osmabench_ros.semantics.scene_graph import SceneNode
 
 VOXEL_M = 0.05
+# Every so many-th row and column of the images is used.
 STRIDE_PX = 3
-"""Every so many-th row and column of the images is used."""
 
+# Pixels farther away are left out.
 MAX_DEPTH_M = 6.0
-"""Pixels farther away are left out."""
 
+# Depth steps above this share of the depth are edges, where no normal is taken.
 _MAX_STEP = 0.1
-"""Depth steps above this share of the depth are edges, where no normal is taken."""
 FORMAT = 'osmabench.appearance_prototypes/1'
 
 
@@ -118,8 +118,8 @@ def read_prototypes(path: Path) -> Prototypes:
 PROTOTYPES_FILE = 'appearance_prototypes.json'
 
 
+# Smaller objects get no node in the scene graph.
 MIN_OBJECT_VOXELS = 8
-"""Smaller objects get no node in the scene graph."""
 
 
 class AppearanceOptions(Strict):

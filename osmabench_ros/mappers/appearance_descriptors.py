@@ -11,14 +11,14 @@ from scipy.sparse.csgraph import connected_components
 from osmabench_ros.mappers.fusion import AXIS_BITS
 from osmabench_ros.semantics.storeys import measure_heights_above_floor
 
+# Largest difference of colour (CIE 1976) between neighbours in a region.
 MAX_COLOR_STEP = 6.0
-"""Largest difference of colour (CIE 1976) between neighbours in a region."""
 
+# Largest angle between their normals.
 MAX_ANGLE_RAD = 0.35
-"""Largest angle between their normals."""
 
+# Regions are cut into patches of this size; the colour of each is judged separately.
 PATCH_M = 1.0
-"""Regions are cut into patches of this size, whose colours are judged one by one."""
 
 _SMALL_VOXELS = 4
 _ABSORBING_ROUNDS = 3
@@ -105,6 +105,7 @@ def _absorb_small(regions: NDArray[np.int64], pairs: NDArray[np.int64]) -> NDArr
     return np.asarray(renumbered.reshape(-1))
 
 
+# Names of the columns of `describe_patches`.
 FEATURES = (
     'lightness',
     'red_green',
@@ -122,7 +123,6 @@ FEATURES = (
     'log_width',
     'log_height',
 )
-"""Names of the columns of `describe_patches`."""
 
 
 def _grouped(

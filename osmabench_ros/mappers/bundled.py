@@ -35,14 +35,14 @@ from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode,
 from osmabench_ros.semantics.storeys import find_lowest_level, find_storey, find_storeys
 
 CELL_M = 0.05
+# Heights above the floor between which a wall is closed, and how finely that is looked at.
 WALL_FROM_M, WALL_TO_M, WALL_BIN_M = 0.4, 1.9, 0.1
-"""Heights above the floor between which a wall is closed, and how finely that is looked at."""
 
+# Fraction of the column that a wall fills.
 WALL_SHARE = 0.7
-"""Fraction of the column that a wall fills."""
 
+# Wider openings do not part rooms.
 DOOR_M = 1.1
-"""Wider openings do not part rooms."""
 
 MIN_AREA_M2 = 2.0
 NO_ROOM = 0
@@ -69,8 +69,8 @@ class BundledMapper:
         return MapHeader(made, stamp_ns=self._stamp_ns, complete=final)
 
 
+# Name of the feature space of the words of labels.
 LABEL_TEXT = 'label_text'
-"""Name of the feature space of the words of labels."""
 
 
 class LabelFeatures:
@@ -232,9 +232,10 @@ def _boxes(
     return tuple(trimmed_box(points[owner == room]) for room in numbers)
 
 
+# Ids of rooms are above the ids of instances.
 FIRST_ROOM_ID = 1_000_001
-"""Ids of rooms lie above those of instances."""
 
+# Objects by which the purpose of a room is guessed.
 TELLING_OBJECTS = MappingProxyType(
     {
         'bathroom': ('bathtub', 'shower', 'toilet', 'toilet paper', 'towel', 'washing machine'),
@@ -254,7 +255,6 @@ TELLING_OBJECTS = MappingProxyType(
         'study': ('computer', 'desk', 'desk lamp', 'keyboard', 'monitor', 'office chair'),
     }
 )
-"""Objects by which the purpose of a room is guessed."""
 
 UNKNOWN_ROOM = 'room'
 

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from osmabench_ros.errors import MapError
 
+# Bits of a key for the voxel's x, y and z; what remains of 63 names the segment.
 AXIS_BITS = (17, 17, 14)
-"""Bits of a key for the voxel's x, y and z; what remains of 63 names the segment."""
 
 SEGMENT_BITS = 63 - sum(AXIS_BITS)
+# Number of different segments that a grid can hold.
 MAX_SEGMENTS = 1 << SEGMENT_BITS
-"""Number of different segments that a grid can hold."""
 
+# Positions are rounded to this fraction of a voxel before they are summed.
 POSITION_STEPS = 4096
-"""Positions are rounded to this fraction of a voxel before they are summed."""
 
 _LEVELS = np.array([1 << (bits - 1) for bits in AXIS_BITS], np.int64)
 _MERGE_ROWS = 1 << 18

@@ -77,8 +77,8 @@ def _checked(edges: tuple[str, ...]) -> tuple[str, ...]:
     return edges
 
 
+# Edges as text, in a configuration or the file of a stack.
 Edges = Annotated[tuple[str, ...], AfterValidator(_checked)]
-"""Edges as text, in a configuration or the file of a stack."""
 
 
 def hydra_label_space(label_set: LabelSet) -> str:

@@ -12,8 +12,8 @@ from osmabench_ros.semantics.labels import LabelSet, choose_color, color_indices
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode, ScoredLabel
 
 COLUMN_M = 1.0
+# The luminance that this share of a column stays below counts as white.
 BRIGHT_SHARE = 0.9
-"""The luminance that this share of a column stays below counts as white."""
 
 WHITE_LUMINANCE = 0.85
 MAX_GAIN = 8.0
@@ -38,11 +38,11 @@ def without_light(points: NDArray[np.floating], colors: NDArray[np.uint8]) -> ND
     return encoded_image(linear * gain[column][:, None])
 
 
+# Fraction of the points that may lie beyond each face of a box.
 TRIM = 0.002
-"""Fraction of the points that may lie beyond each face of a box."""
 
+# An oriented box is turned only if that makes its footprint smaller than this share.
 _WORTHWHILE = 0.95
-"""An oriented box is turned only if that makes its footprint smaller than this share."""
 
 
 def trimmed_box(points: NDArray[np.floating]) -> AxisAlignedBox:

@@ -29,13 +29,13 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.sequences.writer import FolderWriter, SequenceWriter
 
+# What ConceptGraphs calls the detector, in the names of files (`gsa_variant`).
 VARIANT = 'true_masks'
-"""What ConceptGraphs calls the detector, in the names of files (`gsa_variant`)."""
 
 SIDE_PX, PATCH_PX = 32, 4
 DIMENSION = 64
+# Distance of patches, of colours from 0 to 1, at which they hardly resemble each other.
 KERNEL_WIDTH = 1.0
-"""Distance of patches, of colours from 0 to 1, at which they hardly resemble each other."""
 
 
 class OfflineOptions(Strict):
@@ -205,8 +205,8 @@ class TrueMasksMapper(OfflineMapper):
     uses_ground_truth = True
 
 
+# The mappers of these names in a configuration; their options are `OfflineOptions`.
 offline, offline_true_masks = OfflineMapper, TrueMasksMapper
-"""The mappers of these names in a configuration; their options are `OfflineOptions`."""
 
 
 class PatchFeatures:

@@ -15,34 +15,34 @@ from osmabench_ros.mappers.tsdf import MAX_DEPTH_M, TsdfMapper
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
 
+# Of the odometry, from the coarsest image to the full one.
 ITERATIONS = (20, 15, 10)
-"""Of the odometry, from the coarsest image to the full one."""
 
+# Pixels with depths that differ by more do not count. On the path of the demo 0.3 is worse at 10
+# Hz (one step slides by 0.14 m), and better at 5 Hz.
 OUTLIER_M = 0.1
-"""Pixels whose depths differ by more do not count. On the path of the demo 0.3 is worse at 10 Hz
-(one step slides by 0.14 m), and better at 5 Hz."""
 
+# Frames that may be lost in a row before tracking starts again from the pose that was kept.
 MAX_LOST = 5
-"""Frames that may be lost in a row before tracking starts again from the pose that was kept."""
 
+# Every so many-th pixel counts for how firmly the surfaces in view hold the camera.
 SAMPLE_PX = 4
-"""Every so many-th pixel counts for how firmly the surfaces in view hold the camera."""
 
 
+# A frame that fits the keyframe in a smaller fraction of its pixels begins a new one.
 MIN_KEYFRAME_FITNESS = 0.8
-"""A frame that fits the keyframe in a smaller fraction of its pixels begins a new one."""
 
+# Track is lost where a smaller fraction of the pixels fits.
 MIN_FITNESS = 0.4
-"""Track is lost where a smaller fraction of the pixels fits."""
 
+# Where surfaces hold the camera less firmly, colours are aligned too; see `hold_of`.
 MIN_HOLD = 0.002
-"""Where surfaces hold the camera less firmly, colours are aligned too; see `hold_of`."""
 
+# Track is lost where the camera would have moved farther since the frame before.
 MAX_STEP_M, MAX_TURN_DEG = 0.75, 45.0
-"""Track is lost where the camera would have moved farther since the frame before."""
 
+# A pose is in doubt where the alignment the other way round ends farther from it.
 MAX_DISAGREEMENT_M = 0.05
-"""A pose is in doubt where the alignment the other way round ends farther from it."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,11 +25,11 @@ from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneNode
 
 _OBJECT_STREAM, _DETECTION_STREAM, _POSE_STREAM = 0, 1, 2
+# Pixels farther away are left out.
 MAX_DEPTH_M = 50.0
-"""Pixels farther away are left out."""
 
+# Edge of a voxel near the borders of objects, where a coarse grid would move the border.
 BORDER_VOXEL_M = 0.006
-"""Edge of a voxel near the borders of objects, where a coarse grid would move the border."""
 
 _BLOCK = 4
 

@@ -14,19 +14,19 @@ from osmabench_ros.mappers.bundled import BundledMapper
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
 
+# Open3D takes the pixel that a projection is cut off to, not the nearest one: without this a floor
+# seen at a low angle sinks by a centimetre.
 HALF_PIXEL = np.array([[0.0, 0.0, 0.5], [0.0, 0.0, 0.5], [0.0, 0.0, 0.0]])
-"""Open3D takes the pixel that a projection is cut off to, not the nearest one: without this a
-floor seen at a low angle sinks by a centimetre."""
 
 
+# Distance to a surface, in voxels, at which the signed distance is cut off.
 TRUNCATION_VOXELS = 4.0
-"""Distance to a surface, in voxels, at which the signed distance is cut off."""
 
+# Pixels farther away are left out.
 MAX_DEPTH_M = 6.0
-"""Pixels farther away are left out."""
 
+# In how many frames a voxel must have been seen to be part of the surface.
 MIN_FRAMES = 2.0
-"""In how many frames a voxel must have been seen to be part of the surface."""
 
 
 class TsdfOptions(Strict):

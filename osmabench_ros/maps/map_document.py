@@ -126,6 +126,7 @@ def _read_forms(model: type) -> dict[str, ArrayForm]:
 
 _FORMS = _read_forms(DenseMap)
 _MEMBERSHIP = _read_forms(Membership)
+# Columns and element types of each part of the points.
 COLUMNS: dict[str, dict[Column, Any]] = {
     **{
         part: {Column(CLOUD, name): form.dtype for name in form.properties}
@@ -136,7 +137,6 @@ COLUMNS: dict[str, dict[Column, Any]] = {
         Column(f'dense/membership_{name}.npy'): form.dtype for name, form in _MEMBERSHIP.items()
     },
 }
-"""Columns and element types of each part of the points."""
 
 
 def list_columns(document: MapDocument) -> dict[Column, tuple[Any, tuple[int, ...] | None]]:

@@ -68,13 +68,13 @@ READERS: Mapping[str, MapReader] = {
 }
 
 MAP_TYPES = (SEMANTIC_MAP, *READERS)
+# The types in `READERS`.
 MapType = Literal[
     'hydra_msgs/msg/DsgUpdate',
     'sensor_msgs/msg/PointCloud2',
     'vision_msgs/msg/Detection3DArray',
     'visualization_msgs/msg/MarkerArray',
 ]
-"""The types in `READERS`."""
 
 # Ends of the names of topics that show a SemanticMap to viewers, in addition to the map.
 _VIEWS = ('_points', '_markers', '_detections')

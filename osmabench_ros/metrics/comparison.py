@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MetricError, choose
 from osmabench_ros.metrics import statistics
 
+# Fraction of matrices in which a difference of that size is to be shown.
 POWER = 0.8
-"""Fraction of matrices in which a difference of that size is to be shown."""
 _MOST_UNITS = 10**7
 
 
@@ -182,11 +182,11 @@ def macc_over_objects(
     return statistics.jackknife_interval(rows, statistic=statistic, unit='objects', share=True)
 
 
+# A unit, or the places of one value from outside in: scene, path in it, repetition on that.
 Place = str | tuple[str, ...]
-"""A unit, or the places of one figure from outside in: scene, path in it, repetition on that."""
 
+# A value by place; None where it is not applicable.
 Figures = Mapping[str, float | None] | Mapping[tuple[str, ...], float | None]
-"""A figure by place; None where it is not applicable."""
 
 NESTED = (statistics.SCENES, 'paths', 'repetitions')
 
@@ -342,10 +342,10 @@ def _spread(changes: Mapping[tuple[str, ...], float], level: int) -> Spread:
     return next((item for item in nested if math.isfinite(item.inside)), measure_spread(means))
 
 
+# Points: the median of the published ConceptGraphs rows on 22 scenes of ReplicaCAD.
 ASSUMED_SPREAD = 5.0
-"""Points: the median of the published ConceptGraphs rows on 22 scenes of ReplicaCAD."""
+# Effect sizes for which the required number of scenes is reported.
 DIFFERENCES = (1.0, 2.0, 5.0, 10.0)
-"""Effect sizes for which the required number of scenes is reported."""
 _ASSUMED = (
     f'assumed that differences vary by {ASSUMED_SPREAD:g} points (standard deviation; the '
     'published ones between conditions vary by 2 to 9)'

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     import torch
 
 
+# Label of points outside the vocabulary or without a class.
 OUTSIDE = -1
-"""Label of points outside the vocabulary or without a class."""
 
+# Label of places where there is nothing: as a column missed, as a row hallucinated.
 NOTHING = -2
-"""Label of places where there is nothing: as a column missed, as a row hallucinated."""
 
+# Small enough for the cache, and for torch not to wake its threads.
 _CHUNK_OF_CPU = 1 << 15
-"""Small enough for the cache, and for torch not to wake its threads."""
 
 _CHUNK_OF_CUDA = 1 << 24
 
@@ -205,8 +205,8 @@ def read_confusions(path: Path) -> dict[str, ConfusionMatrix]:
         ) from error
 
 
+# A published pickle is named after its scene, followed by this.
 PICKLE_SUFFIX = '_conf_matrix.pkl'
-"""A published pickle is named after its scene, followed by this."""
 
 
 def read_confusion_sets(

@@ -11,12 +11,11 @@ from osmabench_ros.errors import MetricError
 _BITS = 21
 _HALF = 1 << (_BITS - 1)
 
+# Radius of the disc that a map point represents, along the true surface.
+#
+# It is the same for every map: discs that grew with the spacing of a map would close its holes as
+# it gets sparser. It closes the gaps of a lattice of 5.6 cm.
 POINT_RADIUS_M = 0.04
-"""Radius of the disc that a map point represents, along the true surface.
-
-It is the same for every map: discs that grew with the spacing of a map would close its holes as it
-gets sparser. It closes the gaps of a lattice of 5.6 cm.
-"""
 
 
 def find_occupied_voxels(points: NDArray[np.floating], edge_m: float) -> NDArray[np.int64]:

@@ -10,15 +10,16 @@ from osmabench_ros.metrics.matching import NodeMatches
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import RelationType, SceneEdge, SceneGraph, SceneNode
 
+# Called with a predicted and a true label; returns whether they mean the same.
 SameLabel = Callable[[str, str], bool]
-"""Called with a predicted and a true label; returns whether they mean the same."""
 
+# Relations without a direction.
 SYMMETRIC = frozenset({RelationType.NEXT_TO.value, RelationType.NEAR.value})
-"""Relations whose direction means nothing."""
 
+# Relation names of other methods that mean a relation here with source and target exchanged.
 INVERSE = {'above': 'under', 'contains': 'in', 'supports': 'on', 'has part': 'part of'}
-"""Relation names of other methods that mean a relation here with source and target exchanged."""
 
+# Relation names of other methods that mean a relation of this package.
 SYNONYMS = {
     'on top of': 'on',
     'standing on': 'on',
@@ -36,7 +37,6 @@ SYNONYMS = {
     'mounted on': 'attached to',
     'belongs to': 'part of',
 }
-"""Relation names of other methods that mean a relation of this package."""
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics.matching import Overlaps
 
+# IoU thresholds of mAP: 0.50, 0.55, … 0.95, as in COCO.
 COCO_THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
-"""IoU thresholds of mAP: 0.50, 0.55, … 0.95, as in COCO."""
 
+# IoU thresholds of mAP: 0.50, 0.55, … 0.90, as in ScanNet's benchmark and OpenLex3D's code.
 SCANNET_THRESHOLDS = COCO_THRESHOLDS[:-1]
-"""IoU thresholds of mAP: 0.50, 0.55, … 0.90, as in ScanNet's benchmark and OpenLex3D's code."""
 
 
 def find_greedy_hits(
@@ -179,13 +179,13 @@ class PrecisionProtocol:
     counts_false_classes: bool
 
 
+# Masks choose by confidence the instance with the largest IoU, at least the threshold.
 COCO = PrecisionProtocol('coco', coco_precision, COCO_THRESHOLDS, counts_false_classes=True)
-"""Masks choose by confidence the instance with the largest IoU, at least the threshold."""
 
+# Instances take the first mask with an IoU above the threshold.
 SCANNET = PrecisionProtocol(
     'scannet', scannet_precision, SCANNET_THRESHOLDS, counts_false_classes=False
 )
-"""Instances take the first mask with an IoU above the threshold."""
 
 
 @dataclass(frozen=True)

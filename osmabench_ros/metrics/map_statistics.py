@@ -14,11 +14,11 @@ from osmabench_ros.semantics.labels import UNLABELLED, normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind
 
 SUITE = 'map_statistics'
+# Boxes that share so much of their union may be one object.
 OVERLAP_IOU = 0.25
-"""Boxes that share so much of their union may stand for one thing."""
 
+# Boxes that are compared pairwise; a map with more is not.
 MAX_BOXES = 5000
-"""Boxes that are compared pairwise; a map with more is not."""
 
 _CELL_M = 0.1
 

@@ -85,11 +85,11 @@ class StalenessMeter:
         return Staleness(mean_s, self._max_ns / 1e9, final_s, self._maps)
 
 
+# A gap is longer than so many median intervals.
 GAP_FACTOR = 3.0
-"""A gap is longer than so many median intervals."""
 
+# Longer latencies say that stamps and log times are of different clocks.
 MAX_LATENCY_S = 600.0
-"""Longer latencies say that stamps and log times are of different clocks."""
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 PAIRS_PER_CHUNK = 16_000_000
 
+# Distances that differ by less than this factor are equal: double precision on two devices may
+# round them otherwise.
 TIE = 1 + 1e-12
-"""Distances that differ by less than this factor are equal: double precision on two devices may
-round them otherwise."""
 
 
 def find_nearest_by_grid(

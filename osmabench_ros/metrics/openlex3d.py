@@ -16,8 +16,8 @@ from osmabench_ros.metrics.similarity import CosineTable, rank_rows
 from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, WordCategory, strip_word
 from osmabench_ros.semantics.labels import group_rows_by_id
 
+# Largest distance between a true point and the predicted one that it is compared with.
 MAX_DISTANCE_M = 0.05
-"""Largest distance between a true point and the predicted one that it is compared with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,8 +268,8 @@ def set_ranking(
     return _summary(found)
 
 
+# Figure of an object with its weight in points; NaN where it does not exist.
 _Scores = Mapping[str, tuple[float, int]]
-"""Figure of an object with its weight in points; NaN where it does not exist."""
 
 
 def _score_object(

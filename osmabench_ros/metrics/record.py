@@ -25,8 +25,8 @@ Whole = Annotated[int, Strict()]
 Real = Annotated[float, Strict()]
 Flag = Annotated[bool, Strict()]
 _NULL = PlainSerializer(lambda mode: mode or None, return_type=str | None)
+# A `Mode` value, in JSON null for ''.
 ModeText = Annotated[str, BeforeValidator(lambda mode: '' if mode is None else mode), _NULL]
-"""A `Mode` value, in JSON null for ''."""
 
 
 @dataclass(frozen=True)
@@ -149,8 +149,8 @@ class MetricRecord:
         return {name: getattr(self, name) for name in METRIC_COLUMNS}
 
 
+# Columns of the one table of scores, as report.csv has them.
 COLUMNS = tuple(item.name for item in fields(MetricRecord))
-"""Columns of the one table of scores, as report.csv has them."""
 
+# Columns of the run, and of the metric.
 RUN_COLUMNS, METRIC_COLUMNS = COLUMNS[:10], COLUMNS[10:]
-"""Columns of the run, and of the metric."""

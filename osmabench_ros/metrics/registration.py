@@ -10,17 +10,17 @@ from osmabench_ros.base.configuration import extra
 from osmabench_ros.errors import MetricError, needing
 from osmabench_ros.geometry.pose import Pose, Similarity
 
+# Inlier distances, coarse to fine; the first bounds how far off the initial guess may be.
 DISTANCES_M = (1.0, 0.5, 0.2, 0.1, 0.05)
-"""Inlier distances, coarse to fine; the first bounds how far off the initial guess may be."""
 
+# Least share of map points with a true point near; below, the alignment is refused.
 MIN_FITNESS = 0.3
-"""Least share of map points with a true point near; below, the alignment is refused."""
 
+# Below this share the alignment is doubtful.
 GOOD_FITNESS = 0.6
-"""Below this share the alignment is doubtful."""
 
+# Least ratio of the constraint on a motion to that on the best constrained one.
 MIN_OBSERVABILITY = 1e-3
-"""Least ratio of the constraint on a motion to that on the best constrained one."""
 
 _ITERATIONS = 60
 _JUDGED_AT_M = 0.1

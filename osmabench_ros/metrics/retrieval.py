@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from osmabench_ros.errors import MetricError
 from osmabench_ros.metrics import instances
 
+# Objects a query retrieves in the published code.
 COMPAT_K = 10
-"""Objects a query retrieves in the published code."""
 
+# IoU above which an object is found, in the published configuration of the inverse rank.
 COMPAT_RANK_IOU = 0.25
-"""IoU above which an object is found, in the published configuration of the inverse rank."""
 
+# Published gate of mask alignment: a squared distance of 0.001, so 3.16 cm instead of 1 mm.
 COMPAT_ALIGNMENT_M = math.sqrt(0.001)
-"""Published gate of mask alignment: a squared distance of 0.001, so 3.16 cm instead of 1 mm."""
 
 
 @dataclass(frozen=True, eq=False)

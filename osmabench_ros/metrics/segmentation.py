@@ -13,8 +13,8 @@ from osmabench_ros.metrics.geometry import find_occupied_voxels
 from osmabench_ros.metrics.nearest_neighbours import Neighbours
 from osmabench_ros.semantics.labels import UNLABELLED
 
+# Classes OSMa-Bench leaves out: 0 means "other" in its data.
 COMPAT_IGNORED = (0,)
-"""Classes OSMa-Bench leaves out: 0 means "other" in its data."""
 
 
 @dataclass(frozen=True, eq=False)

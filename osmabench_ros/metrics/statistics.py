@@ -12,13 +12,13 @@ from osmabench_ros.errors import MetricError
 
 RESAMPLES = 10_000
 LEVEL = 0.95
+# Of two units the bounds would be 13 standard errors away, and say nothing.
 LEAST_UNITS = 3
-"""Of two units the bounds would be 13 standard errors away, and say nothing."""
 SCENES = 'scenes'
 _EXACT_UP_TO = 16
 
+# Turns rows of shape (N, ...) into a value.
 Statistic = Callable[[NDArray[np.float64]], float]
-"""Turns rows of shape (N, ...) into a figure."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ def ratio_statistic(rows: NDArray[np.float64]) -> float:
     return float(part / whole) if whole else math.nan
 
 
+# The units that each row hangs on, such as the objects that a question is about.
 Owners = Sequence[Sequence[Hashable]]
-"""The units that each row hangs on, such as the objects that a question is about."""
 
 
 def jackknife_interval(

@@ -14,8 +14,8 @@ from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.files import write_text
 from osmabench_ros.errors import MetricError
 
+# Objects with such a synonym are not scored.
 EXCLUDED_SYNONYMS = ('wall', 'floor', 'ceiling', 'doorframe', 'ledge', 'windowledge')
-"""Objects with such a synonym are not scored."""
 
 
 class WordCategory(IntEnum):

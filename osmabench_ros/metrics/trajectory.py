@@ -13,8 +13,8 @@ from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 
 DEFAULT_MAX_DIFFERENCE_S = 0.01
 
+# Second singular value over the first, below which positions are as good as on a line.
 _LEAST_SPREAD = 1e-6
-"""Second singular value over the first, below which positions are as good as on a line."""
 
 
 class TrajectoryAlignment(str, Enum):
@@ -327,8 +327,8 @@ def _show_span(stamps_ns: NDArray[np.int64]) -> str:
     return f'{stamps_ns[0] / 1e9:.3f} to {stamps_ns[-1] / 1e9:.3f} s'
 
 
+# Second singular value over the first, below which points are on a line.
 _STRAIGHT = 1e-9
-"""Second singular value over the first, below which points are on a line."""
 
 
 def fit_similarity(

@@ -22,14 +22,14 @@ from osmabench_ros.metrics.trajectory import (
 )
 
 SUITE = 'trajectory'
+# Suffix of the name of a suite: its metrics after alignment.
 ALIGNED = '@aligned'
-"""After the name of a suite: its figures after alignment."""
 
+# Fraction of the reference, in poses or length, below which a score has a remark.
 LEAST_MATCHED = 0.9
-"""Fraction of the reference, in poses or length, below which a score has a remark."""
 
+# Poses that are all nearer to the true ones than this were not found by a camera.
 COPIED_M = 1e-4
-"""Poses that are all nearer to the true ones than this were not found by a camera."""
 
 
 @dataclass(frozen=True)

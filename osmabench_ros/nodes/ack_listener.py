@@ -18,8 +18,8 @@ from osmabench_ros.ros.node.participants import DeclaredParticipant, whereabouts
 from osmabench_ros.ros.qos import deserialize_checked, full_name, lossless_profile
 
 NAN = float('nan')
+# Of the seconds from publication to acknowledgement, by field of the message.
 LATENCY_PERCENTILES = {'latency_p50': 50, 'latency_p95': 95, 'latency_p99': 99, 'latency_max': 100}
-"""Of the seconds from publication to acknowledgement, by field of the message."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class ParticipantStatistics:
         return [tally.state(name) for name, tally in self._tallies.items()]
 
 
+# A topic that every node publishes throughout its life.
 OF_EVERY_NODE = '/parameter_events'
-"""A topic that every node publishes throughout its life."""
 
 
 class RestartWatch:

@@ -87,10 +87,10 @@ class BagPublishers:
 
 
 STATE_TOPIC = '~/state'
+# Until the next look, where something is due already.
 TICK_S = 0.0001
-"""Until the next look, where something is due already."""
+# For messages that are due, before services are looked after again.
 BATCH_S = 0.02
-"""For messages that are due, before services are looked after again."""
 STATE_PERIOD_S = 0.2
 DELIVERY_TIMEOUT = Duration(seconds=5)
 

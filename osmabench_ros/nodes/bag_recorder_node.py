@@ -30,11 +30,11 @@ from osmabench_ros.sequences.bags.bag_types import stamp_at
 from osmabench_ros.sequences.bags.mcap_recording import BackgroundWriter, McapRecording
 
 HEADER_PLACE = 4
+# Every publisher of static transforms has its own, and a subscriber cannot separate them.
 TF_STATIC_REPEATED = 100
-"""Every publisher of static transforms has its own, and a subscriber cannot separate them."""
 
+# Gets topic, time of receipt, header stamp (or that time) and data.
 Sink = Callable[[str, int, int, bytes], None]
-"""Gets topic, time of receipt, header stamp (or that time) and data."""
 
 
 @dataclass(frozen=True)

@@ -34,15 +34,15 @@ from osmabench_ros.runs.evaluate.evaluation import EvaluationJob, EvaluationQueu
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.report_model import RunReport
 
+# Below the output directory; gets a numbered folder for each goal of the action.
 EVALUATIONS_FOLDER = 'evaluations'
-"""Below the output directory; gets a numbered folder for each goal of the action."""
 
 
 FOLLOW_PERIOD_S = 0.1
 ACK_TIMEOUT = Duration(seconds=1)
 
+# Evaluations that run or wait; a goal beyond is rejected.
 MAX_QUEUED = 8
-"""Evaluations that run or wait; a goal beyond is rejected."""
 
 
 @dataclass(eq=False)

@@ -32,8 +32,8 @@ from osmabench_ros.simulation.strategies import Strategy, plan_with_strategy
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 OF_SIMULATIONS = ('scene', 'simulator', 'camera', 'robot', 'trajectory', 'path_file')
+# A reader may not have matched yet when the writer has, and then misses the first frame.
 REPEAT_FIRST_AFTER_S = 3.0
-"""A reader may not have matched yet when the writer has, and then misses the first frame."""
 
 
 @dataclass
@@ -102,8 +102,8 @@ class RealtimeClock:
         return now_s - self._start_s >= elapsed
 
 
+# Over so many frames the rate is smoothed.
 RATE_FRAMES = 10
-"""Over so many frames the rate is smoothed."""
 
 
 class FramePlayer:
@@ -228,11 +228,11 @@ class FramePlayer:
         return self._now_s()
 
 
+# Fraction of the speed that was asked for; below, frames come late.
 MIN_SPEED = 0.9
-"""Fraction of the speed that was asked for; below, frames come late."""
 
+# Fraction of the frames of a participant; the loss that a sweep over speeds allows too.
 MAX_DROPPED = 0.05
-"""Fraction of the frames of a participant; the loss that a sweep over speeds allows too."""
 
 
 RUNS_FREE = (

@@ -26,8 +26,8 @@ from osmabench_ros.ros.messages.poses import pose_message, stamp_to_message, tra
 from osmabench_ros.ros.node.settings import TfSettings
 from osmabench_ros.scenes.scene import Light, Lighting, LightKind
 
+# Own transforms that are recognised when they come back, and frames of others.
 REMEMBERED = 4096
-"""Own transforms that are recognised when they come back, and frames of others."""
 
 _Key = tuple[object, ...]
 
@@ -206,6 +206,7 @@ def lighting_to_message(lighting: Lighting, condition: str, path_segment: int) -
     )
 
 
+# Fields of a frame and encodings.
 IMAGES = {
     topics.COLOR: ('color', 'rgb8'),
     topics.DEPTH: ('depth_m', '32FC1'),
@@ -213,7 +214,6 @@ IMAGES = {
     topics.INSTANCE: ('instance', '32SC1'),
     topics.ALBEDO: ('albedo', 'rgb8'),
 }
-"""Fields of a frame and encodings."""
 
 
 class FramePublisher:

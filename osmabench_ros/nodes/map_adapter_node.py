@@ -33,8 +33,8 @@ from osmabench_ros.ros.qos import observer_profile
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.srv import ControlRun
 
+# A method is waited for so many times as long as it ever took for a change of its map.
 PATIENCE = 3.0
-"""A method is waited for so many times as long as it ever took for a change of its map."""
 MOST_PATIENCE_S = 60.0
 PERIOD_S = 0.2
 

@@ -32,12 +32,12 @@ from osmabench_ros.ros.node.participants import check_publishers
 from osmabench_ros.ros.node.settings import MapRecorderSettings
 from osmabench_ros.semantics.labels import LabelSet
 
+# Images that are kept until run_info says which of them count; on a robot it never does.
 MAX_WAITING, MAX_WAITING_BYTES = 32, 2**28
-"""Images that are kept until run_info says which of them count; on a robot it never does."""
 
 SAMPLES = 6
+# Limit of frame numbers in a run of unknown length.
 MAX_INDEX = 10**6
-"""Limit of frame numbers in a run of unknown length."""
 
 
 class FrameSampler:
@@ -78,8 +78,8 @@ class FrameSampler:
             Picture.fromarray(pixels).save(draft, 'PNG')
 
 
+# The intermediate maps of the map in 'map' are in 'map_snapshots'.
 SNAPSHOTS_SUFFIX = '_snapshots'
-"""The intermediate maps of the map in 'map' are in 'map_snapshots'."""
 
 CHUNKS_LATE_AFTER_S = 5.0
 ACK_TIMEOUT = Duration(seconds=2)

@@ -12,8 +12,8 @@ from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.node.settings import MapperSettings
 from osmabench_ros.semantics.labels import LabelSet
 
+# Without a frame, though the run goes on.
 STALE_AFTER_S = 5.0
-"""Without a frame, though the run goes on."""
 
 
 class MapperNode(BenchmarkNode[MapperSettings]):

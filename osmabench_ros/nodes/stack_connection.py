@@ -133,11 +133,11 @@ class FinishCall:
         self._node.destroy_client(self._client)
 
 
+# Transforms; ten in a message last a quarter of an hour at 20 Hz, as old as a map may be.
 KEPT = 200_000
-"""Transforms; ten in a message last a quarter of an hour at 20 Hz, as old as a map may be."""
 
+# Transforms of frames that do not move.
 MAX_STATIC = 10_000
-"""Transforms of frames that do not move."""
 
 MAX_TF_BYTES = 2**20
 
@@ -204,11 +204,11 @@ class TransformHistory:
         return tree.look_up_or_last(parent, child, stamp_ns)
 
 
+# Transforms may come after the first map: a publisher of TF speaks once per second or oftener.
 PATIENCE_S = 2.0
-"""Transforms may come after the first map: a publisher of TF speaks once per second or oftener."""
 
+# Frames, in a message.
 MOST_NAMED = 20
-"""Frames, in a message."""
 
 
 class MapFrame:

@@ -22,13 +22,13 @@ from osmabench_ros.runs.matrix_on_disk import RunState, matrices_at
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status, check_alike
 from osmabench_ros.runs.run_manifest import MANIFEST
 
+# Columns that name a metric of a mapper under a condition; `class_name` is '' over all.
 _CHANGED = ['mapper', 'condition', *METRIC]
-"""Columns that name a metric of a mapper under a condition; `class_name` is '' over all."""
 _RUN = ['dataset', 'scene', 'seeds', 'condition', 'mapper', 'simulator', 'speed']
 
 
+# From three scenes on the interval of a change decides, unclear if it has 0; else its sign.
 VERDICTS = 'better', 'worse', 'unclear', 'equal'
-"""From three scenes on the interval of a change decides, unclear if it has 0; else its sign."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,11 +14,11 @@ from osmabench_ros.reports.tidy import Run, select_map_headlines
 
 QUESTIONS = 'exact_questions'
 OBJECTS_OF_SCENE = 'objects'
+# Mean over objects of the share of their visible surface that got its class.
 OBJECTS = 'object accuracy'
-"""Mean over objects of the share of their visible surface that got its class."""
 
+# Values by question or object of one scene, or by scene, path and repetition.
 Units = Mapping[str, float] | Mapping[tuple[str, ...], float]
-"""Values by question or object of one scene, or by scene, path and repetition."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ def build_comparison_view(
     )
 
 
+# A metric of all runs: name, kind of its units, values by (mapper, condition) and unit, and the
+# objects that each unit depends on.
 Measured = tuple[str, str, Mapping[tuple[str, str], Units], Mapping[str, Sequence[int]] | None]
-"""A metric of all runs: name, kind of its units, values by (mapper, condition) and unit, and the
-objects that each unit depends on."""
 
 
 def _measure_runs(
@@ -149,9 +149,9 @@ def _make_interval_cell(interval: Interval) -> Cell:
     return Cell(f'{100 * interval.value:+.1f}', repr(interval.value), bounds)
 
 
+# A metric between conditions or mappers, the units, and cells: spread, what can be shown, with
+# twice the seeds in each unit, and the units that it takes for `DIFFERENCES`.
 PowerRow = tuple[str, str, str, list[Cell]]
-"""A metric between conditions or mappers, the units, and cells: spread, what can be shown, with
-twice the seeds in each unit, and the units that it takes for `DIFFERENCES`."""
 
 
 def build_power_rows(comparison: ComparisonView) -> list[PowerRow]:

@@ -178,8 +178,8 @@ def _compute_top_box(node: SceneNode, grid: TopGrid | None) -> list[float] | Non
 
 Drawn = TypeVar('Drawn')
 
+# Runs with pictures; more would make the page too heavy to open.
 MOST_ILLUSTRATED = 16
-"""Runs with pictures; more would make the page too heavy to open."""
 
 
 @dataclass(frozen=True, eq=False)

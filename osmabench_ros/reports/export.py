@@ -22,13 +22,13 @@ _USED_BY = '% used by:'
 TABLE, CHARTS, REFERENCES = 'headline', 'figures', 'references.bib'
 
 
+# Signs that Markdown and LaTeX would take for markup.
 _MARKDOWN = str.maketrans({sign: f'\\{sign}' for sign in '\\|*_<>[]`'})
 _LATEX = str.maketrans({
     **{sign: f'\\{sign}' for sign in '&%$#_{}'},
     '\\': r'\textbackslash{}', '~': r'\textasciitilde{}', '^': r'\textasciicircum{}',
     '<': r'\textless{}', '>': r'\textgreater{}', NOT_APPLICABLE: '--',
 })  # fmt: skip
-"""Signs that Markdown and LaTeX would take for markup."""
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ from osmabench_ros.vqa.questions import Question
 from osmabench_ros.vqa.scores import common_accuracies
 
 _MOST_NAMED = 3
+# Runs in one file; the report of more is a first page and pages of runs.
 MOST_ON_ONE_PAGE = 100
-"""Runs in one file; the report of more is a first page and pages of runs."""
 
 
 def write_matrix_report(
@@ -90,8 +90,8 @@ def with_common_accuracies(runs: Sequence[RunReport]) -> tuple[RunReport, ...]:
     )
 
 
+# A map knows a change if more than this share of the answers that it changes are right.
 UPDATED = 0.5
-"""A map knows a change if more than this share of the answers that it changes are right."""
 
 
 def with_changed_scenes(
@@ -271,8 +271,8 @@ def _select_headlines(report: RunReport) -> RunReport:
     return report.model_copy(update={'metrics': tuple(item for item in shown if item)})
 
 
+# Of the visible surface a path should see that fraction, and of a suite ask that many.
 LEAST_SEEN, FEWEST_QUESTIONS = 0.5, 50
-"""Of the visible surface a path should see that fraction, and of a suite ask that many."""
 
 
 def _list_doubts(plans: Sequence[RunPlan], runs: Sequence[RunReport]) -> Iterator[str]:
@@ -340,8 +340,8 @@ def _describe_unfinished(unfinished: Sequence[str], others: int) -> Iterator[str
         yield f'the report is of a part: {count} have no metrics yet: {named}{more}'
 
 
+# Reports between two lines of progress.
 _READ_AT_ONCE = 100
-"""Reports between two lines of progress."""
 
 
 def rebuild_report(

@@ -32,8 +32,8 @@ class PointOutcome(Enum):
         self.color = color
 
 
+# Colour of map points where the scene is empty.
 HALLUCINATED: Rgb = (150, 20, 20)
-"""Colour of map points where the scene is empty."""
 
 
 def assign_class_colors(label_set: LabelSet) -> Mapping[int, Rgb]:

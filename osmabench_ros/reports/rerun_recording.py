@@ -41,8 +41,8 @@ from osmabench_ros.semantics.storeys import measure_heights_above_floor
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
 from osmabench_ros.sequences.recorded import open_sequence
 
+# Of ERROR_COLORS, for texts.
 COLOR_NAMES = ('blue', 'orange', 'yellow', 'pink', 'dark red')
-"""Of ERROR_COLORS, for texts."""
 
 
 def record_runs(
@@ -163,8 +163,8 @@ def read_map_scene(
 
 
 _MAP_HIDES = ('map/errors', 'map/color', 'map/class/ceiling', 'ground_truth', 'graph/errors')
+# Relations that would hide the others; drawn, but switched off.
 _DENSE_RELATIONS = ('near', 'next-to', 'attached-to', 'part-of')
-"""Relations that would hide the others; drawn, but switched off."""
 
 _GRAPH_HIDES = ('graph/structure', *(f'graph/edges/{name}' for name in _DENSE_RELATIONS))
 
@@ -214,8 +214,8 @@ def _look_from_above(view: RerunScene) -> dict[str, Any]:
 
 
 APPLICATION = 'osmabench'
+# Points of a cloud; a larger one is thinned evenly.
 MAX_POINTS = 2_000_000
-"""Points of a cloud; a larger one is thinned evenly."""
 
 MAX_SHOWN_LABELS = 150
 _POINT_RADIUS_M = 0.018

@@ -19,8 +19,8 @@ _ON_TERMINAL = {
 }  # fmt: skip
 _STYLES = {'failed': 'red', 'fastest': 'green', 'loses too many': 'red', 'not reached': 'yellow'}
 
+# A run of a sweep, the verdict on its speed, and its cells by title of the column.
 SweepRow = tuple[SweepPoint, str, dict[str, cells.Cell]]
-"""A run of a sweep, the verdict on its speed, and its cells by title of the column."""
 
 
 def write_sweep_report(report: SweepReport, root: Path) -> None:

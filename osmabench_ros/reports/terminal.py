@@ -239,8 +239,8 @@ def print_recording(report: RecordingReport, directory: Path) -> None:
     console.print(report.summary(), highlight=False, soft_wrap=True)
 
 
+# Of a table of accuracies, so that it fits into a terminal.
 MAX_METRICS = 5
-"""Of a table of accuracies, so that it fits into a terminal."""
 
 
 def print_accuracies(records: Sequence[MetricRecord]) -> None:

@@ -98,10 +98,10 @@ def select_table_headlines(reports: Iterable[Collection[MetricRecord]]) -> list[
 
 
 BASELINE = 'baseline'
+# Columns by which scores are paired and averaged: scene, path in it, repetition on that.
 PLACE = ['place', 'path', 'repetition']
-"""Columns by which scores are paired and averaged: scene, path in it, repetition on that."""
+# Columns that name a metric.
 METRIC = ['suite', 'mode', 'metric', 'class_name']
-"""Columns that name a metric."""
 
 Key = tuple[str, str, str, str]
 

@@ -59,8 +59,8 @@ def command_node(
         context.try_shutdown()
 
 
+# How long a probe may stay unanswered; a busy node loses nothing by being asked twice.
 ASK_AGAIN_S = 2.0
-"""How long a probe may stay unanswered; a busy node loses nothing by being asked twice."""
 
 
 class MatchedClient:
@@ -105,11 +105,11 @@ class MatchedClient:
 
 
 LAST_WORDS_S = 3.0
+# To ask whether DDS has matched, which wakes no executor.
 MATCH_EVERY_S = 0.02
-"""To ask whether DDS has matched, which wakes no executor."""
 
+# Called again and again while waiting; raises if waiting has become pointless.
 Check = Callable[[], None]
-"""Called again and again while waiting; raises if waiting has become pointless."""
 
 
 class LifecycleClient:

@@ -27,14 +27,14 @@ from osmabench_ros.errors import ContractError
 from osmabench_ros.msg import FrameAck, LabelInfo, RecordedMap, RunInfo, RunState, SemanticMap
 from osmabench_ros.sequences.bags.bag_storage import OfferedQos
 
+# Default; the largest message of the contract is a depth image of 4096 x 4096.
 MAX_MESSAGE_BYTES = 80 * 2**20
-"""Default; the largest message of the contract is a depth image of 4096 x 4096."""
 
+# Types of many small parts become many times as large when they are deserialised.
 MAX_BYTES: dict[type[Any], int] = {
     **dict.fromkeys((DiagnosticArray, FrameAck, LabelInfo, RecordedMap, RunInfo, RunState), 2**20),
     SemanticMap: 32 * 2**20,
 }
-"""Types of many small parts become many times as large when they are deserialised."""
 
 
 def frame_profile(*, lockstep: bool) -> QoSProfile:
@@ -88,10 +88,10 @@ def describe(profile: QoSProfile) -> str:
     return ', '.join(name.lower().replace('_', ' ') for name in names)
 
 
+# Messages that a recorder's subscription keeps while it is busy.
 DEPTH = 200
-"""Messages that a recorder's subscription keeps while it is busy."""
+# Bags are played faster than robots publish, in bursts.
 PLAYED_DEPTH = 100
-"""Bags are played faster than robots publish, in bursts."""
 MAX_REPEATED = 100
 
 
@@ -129,8 +129,8 @@ def count_repeated_messages(offered: Sequence[OfferedQos]) -> int:
     return min(sum(max(1, item.depth) for item in latched), MAX_REPEATED)
 
 
+# The graph gives this time limit, in seconds, or more, where there is none.
 FOREVER_S = 2**31 - 1
-"""What the graph says of a time limit that is none; in seconds, and more."""
 
 
 @dataclass(frozen=True)

@@ -147,9 +147,9 @@ def read_content(bag: Bag, types: Collection[str] | None = None) -> BagContent:
 
 
 TIMING_SUITE = 'bag_timing'
+# Values of `MessageTiming`.
 _OF_MAP = ('rate_hz', 'latency_p50_s', 'latency_p95_s')
 _OF_TOPIC = (*_OF_MAP, 'longest_interval_s', 'gaps', 'latency_max_s')
-"""Values of `MessageTiming`."""
 
 
 def timing_records(content: BagContent, map_topic: str) -> list[MetricRecord]:
@@ -199,8 +199,8 @@ def _read_vision(message: Any) -> list[LabelClass]:
 
 
 TF_PREFIX = '/tf:'
+# The topics of the bridge, below any namespace.
 REFERENCE_TOPICS = (topics.CAMERA_POSE, topics.ODOMETRY)
-"""The topics of the bridge, below any namespace."""
 
 
 def read_trajectory(name: str) -> StampedTrajectory:

@@ -51,8 +51,8 @@ from osmabench_ros.sequences import ground_truth
 from osmabench_ros.sequences.bags.bag import Bag, open_bag
 
 _CELL_M = 0.25
+# For a cloud of the user's: the camera that saw it is not known.
 _NO_CAMERA = Intrinsics(2, 2, 1.0, 1.0, 0.5, 0.5)
-"""For a cloud of the user's: the camera that saw it is not known."""
 
 
 class MapAlignment(str, Enum):

@@ -262,8 +262,8 @@ class RecordingConfig(RecordedTopics):
     split_size_mb: float = setting(0.0, 'Begin a new file at this size; 0 never.', 0)
 
 
+# How fine the search is: speeds per doubling.
 STEPS_PER_OCTAVE = 2
-"""How fine the search is: speeds per doubling."""
 
 
 class SweepConfig(Strict):
@@ -400,6 +400,7 @@ class MapperConfig(Settling):
         return '' if self.command or self.stack else self.implementation or self.name
 
 
+# Suites that ask no model, take seconds and are about what most maps hold.
 DEFAULT_SUITES = (
     'osma_segmentation',
     'map_geometry',
@@ -407,7 +408,6 @@ DEFAULT_SUITES = (
     'scene_graph',
     'exact_questions',
 )
-"""Suites that ask no model, take seconds and are about what most maps hold."""
 
 
 class SeedsConfig(Strict):
@@ -435,14 +435,14 @@ class SeedsConfig(Strict):
         return value
 
 
+# Figures of timings.json of a run, frames and latencies with the node as class name.
 TIMING_SUITES = ('timing',)
-"""Figures of timings.json of a run, frames and latencies with the node as class name."""
 
+# Suites of the evaluation of a bag next to those that are configured.
 BAG_SUITES = (TRAJECTORY, f'{TRAJECTORY}{ALIGNED}', 'alignment', 'bag_timing', STATISTICS)
-"""Suites of the evaluation of a bag next to those that are configured."""
 
+# What follows the name of a metric in growth.json.
 GROWTH_SUFFIXES = ('_over_frames', '_over_time', '_frames_until_90', '_seconds_until_90')
-"""What follows the name of a metric in growth.json."""
 
 
 class Source(str, Enum):

@@ -40,8 +40,8 @@ def describe_surroundings(simulator: str) -> dict[str, Any]:
     }
 
 
+# Folder of the sources, where the package is not installed elsewhere.
 SOURCES = Path(__file__).parents[2]
-"""Folder of the sources, where the package is not installed elsewhere."""
 
 
 @lru_cache(maxsize=4)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+# Five of them, a seed and a speed make one name, of which file systems take 255 bytes.
 _LONGEST_WORD = 40
-"""Five of them, a seed and a speed make one name, of which file systems take 255 bytes."""
+# RunInfo.PACING_REALTIME.
 _REALTIME = 1
-"""RunInfo.PACING_REALTIME."""
+# dataset.scene.condition.mapper.simulator.seeds, in realtime followed by the speed.
 _RUN_NAME = re.compile(r'(?:[^.]+\.){5}\d+(?:-p(\d+))?(?:-m(\d+))?(?:\.x[\w-]+)?', re.ASCII)
-"""dataset.scene.condition.mapper.simulator.seeds, in realtime followed by the speed."""
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Question
 from osmabench_ros.vqa.stages import RunFolder
 
+# Of a run that failed: its report, with the error.
 FAILURE = 'failure.json'
-"""Of a run that failed: its report, with the error."""
 
 
 class RunState(str, Enum):
@@ -45,12 +45,12 @@ class RunState(str, Enum):
     NOT_BEGUN = 'not begun'
 
 
+# The report of a run by its state; the first that is there counts.
 REPORTS = {
     RunState.FAILED: FAILURE,
     RunState.DONE: 'report.json',
     RunState.INCOMPLETE: INCOMPLETE,
 }
-"""The report of a run by its state; the first that is there counts."""
 
 
 class Stage(str, Enum):
@@ -281,8 +281,8 @@ def with_origin_of_run(semantic_map: SemanticMap, folder: Path) -> SemanticMap:
     return replace(semantic_map, header=replace(header, provenance=origin))
 
 
+# The one option of the suite that says how a map is read, not who answers or judges.
 _MATCHING = 'embedding'
-"""The one option of the suite that says how a map is read, not who answers or judges."""
 
 
 def questioned_map(run: RunFolder) -> QuestionedMap:
@@ -298,8 +298,8 @@ def questioned_map(run: RunFolder) -> QuestionedMap:
     return ExactQuestionsSuite(options=chosen).prepare_map(context)
 
 
+# Parts of the names of folders next to the folder of a matrix.
 REMAPPED, LIVE = 'changed', 'live'
-"""Parts of the names of the folders next to that of a matrix."""
 
 
 def folder_beside(plan: RunPlan, kind: str) -> Path:

@@ -20,8 +20,8 @@ from osmabench_ros.simulation.conditions import Condition, name_of_condition
 
 GROUND_TRUTH_FOLDER = 'ground_truth'
 QUESTIONS_FILE = 'questions.jsonl'
+# Of the folder that the runs of a scene share; `trajectory.recorded` may name it.
 PATH_FILE = 'path.json'
-"""Of the folder that the runs of a scene share; `trajectory.recorded` may name it."""
 
 
 @dataclass(frozen=True)

@@ -358,8 +358,8 @@ def _render_unlit_frames(plan: RunPlan, scene: Scene, trajectory: Trajectory) ->
             )
 
 
+# Of larger files, which are images and bags, a digest takes only the size.
 _CONTENT_BYTES = 2**20
-"""Of larger files, which are images and bags, a digest takes the size alone."""
 
 
 def _read_recorded_labels(item: SceneConfig, sequence: RecordedSequence) -> LabelSet:

@@ -92,12 +92,12 @@ class BagReport(RunReport):
 
 
 TRUE_SURFACE = 'true surface'
+# Hashes that may differ between compared runs.
+#
+# Of questions there is one for each suite. Of the ground truth only the surface must be the same:
+# the fused cloud and the colours are rendered, and renderers of two machines differ in the last
+# bit.
 _MAY_DIFFER = frozenset({'map', 'questions', 'ground_truth'})
-"""Hashes that may differ between compared runs.
-
-Of questions there is one for each suite. Of the ground truth only the surface must be the same:
-the fused cloud and the colours are rendered, and renderers of two machines differ in the last bit.
-"""
 
 
 def check_alike(reports: Iterable[RunReport]) -> None:
@@ -120,8 +120,8 @@ def check_alike(reports: Iterable[RunReport]) -> None:
                     )
 
 
+# Metrics that are needed by category too: maps are compared over what all of them can serve.
 ACCURACIES = ('accuracy', 'accuracy_served')
-"""Metrics that are needed by category too: maps are compared over what all of them can serve."""
 
 
 def without_classes(report: RunReport, kept: Collection[tuple[str, str, str]] = ()) -> RunReport:
@@ -225,17 +225,17 @@ def place_remarks(
     return (f'{problem}. {remedy or _remedy(places, scene)}',)
 
 
+# Below this fraction of the size of the scene, the unit of a map must be another.
 SMALLEST_SIZE = 0.02
-"""Size of a map in that of the scene below which its unit must be another."""
 
+# Fraction of the size of the scene; any map that is small enough would be inside.
 LEAST_SIZE = 0.3
-"""Size of a map in that of the scene; anything that is small enough would be inside."""
 
+# Metres in millimetres, centimetres, inches, and the other way round.
 SCALES = (0.001, 0.01, 0.0254, 0.1, 0.3048, 10.0, 100.0, 1000.0)
-"""Metres in millimetres, centimetres, inches, and the other way round."""
 
+# Places of a map with which axes and units are tried.
 MOST_TRIED = 10_000
-"""Places of a map with which axes and units are tried."""
 
 
 def _remedy(places: NDArray[Any], scene: AxisAlignedBox) -> str:

@@ -35,10 +35,10 @@ from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.suites.suite import PreparesQuestions
 from osmabench_ros.vqa.exact.generation import GENERATOR, SUITE
 
+# How names of such inputs begin.
 TEXT_FEATURES = 'text features of '
-"""How names of such inputs begin."""
+# Fields of a scene about its place and its maker, which do not change the scene.
 _PATHS = frozenset({'source', 'specification'})
-"""Fields of a scene that say where it was found or what it was made by, not what it is."""
 
 
 def collect_run_inputs(plan: RunPlan, scene_digest: str) -> dict[str, str]:
@@ -144,22 +144,22 @@ def _update(digest: hashlib._Hash, value: Any) -> None:
 
 
 MANIFEST = 'manifest.json'
+# Folder with the pages of a report of many runs.
 PAGES = 'report_pages'
-"""Folder with the pages of a report of many runs."""
 SCHEMA = 'osmabench.run_manifest/1'
 SHARED_SCHEMA = 'osmabench.shared_manifest/1'
+# Key of a run's manifest: the folder with the data of all runs on the same scene and path.
 SHARED_FOLDER = 'shared'
-"""Key of a run's manifest: the folder with the data of all runs on the same scene and path."""
 WARNINGS = 'warnings'
+# Key of a run's manifest: digests of its files of metrics, once they are all there.
 RESULTS = 'results'
-"""Key of a run's manifest: digests of its files of metrics, once they are all there."""
+# Next to the report of a run: the part of it that the report of many runs needs.
 METRICS = 'figures.json'
-"""Next to the report of a run: the part of it that the report of many runs needs."""
 ABSENT = 'absent'
 REQUIREMENTS = 'requirements'
 _SUITES, _SHARED_PREFIX = 'suites', 'shared '
+# Keys of a configuration that decide path, ground truth and questions, with the scene.
 _KEYS_OF_SHARED_DATA = {'camera', 'robot', 'trajectory', 'simulator'}
-"""Keys of a configuration that decide path, ground truth and questions, with the scene."""
 _WHOLE_MATRIX = {
     *('name', 'scenes', 'seeds', 'conditions', 'mappers', 'requirements', 'text_features'),
     'sweep',

@@ -24,8 +24,8 @@ from osmabench_ros.simulation.strategies import Strategy, plan_with_strategy
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 HABITAT = 'habitat'
+# Nothing is rendered.
 UNSEEN = Intrinsics.from_hfov(16, 16, math.pi / 2)
-"""Nothing is rendered."""
 
 
 def habitat_path(
@@ -98,8 +98,8 @@ def _driven(states: NDArray[np.float64], segments: NDArray[np.int64]) -> robot_p
     )
 
 
+# Recorded places of which fewer are free do not look like places of a robot in this scene.
 FREE_SHARE = 0.9
-"""Recorded places of which fewer are free do not look like those of a robot in this scene."""
 
 
 def replay_path(

@@ -11,11 +11,11 @@ from osmabench_ros.runs.report_model import RunReport, Status
 from osmabench_ros.runs.timings import Measurements
 
 SCHEMA = 'osmabench.sweep/1'
+# A run at less than this share of the speed asked for says nothing about that speed.
 REACHED_SHARE = 0.9
-"""A run at less than this share of the speed asked for says nothing about that speed."""
 
+# Frames that wait in the queues of a realtime subscriber before any is lost.
 QUEUE_FRAMES = 10
-"""Frames that wait in the queues of a realtime subscriber before any is lost."""
 
 
 _OF_MAPPING = ('received', 'mapped', 'dropped', 'loss', 'latency_p50_s', 'latency_p95_s')

@@ -15,14 +15,14 @@ from osmabench_ros.base.documents import read_json
 from osmabench_ros.errors import SceneError, choose, errors_as
 from osmabench_ros.geometry.pose import Pose
 
+# Of files that are textures.
 IMAGE_SUFFIXES = ('.png', '.jpg', '.jpeg', '.bmp', '.tga', '.tif', '.tiff', '.gif', '.webp')
-"""Of files that are textures."""
 
+# Environment variable: folders, parted by colons, that links within scenes may lead to.
 LINKED_FOLDERS = 'OSMABENCH_LINKED_FOLDERS'
-"""Environment variable: folders, parted by colons, that links within scenes may lead to."""
 
+# A download from Hugging Face is `snapshots/<commit>/...`, links to files of `blobs`.
 _SNAPSHOTS, _BLOBS = 'snapshots', 'blobs'
-"""A download from Hugging Face is `snapshots/<commit>/...`, links to files of `blobs`."""
 
 
 @dataclass(frozen=True)

@@ -35,15 +35,15 @@ from osmabench_ros.scenes.scene import NEUTRAL, Material, Mesh, make_triple
 
 MESH_SUFFIXES = ('.glb', '.gltf', '.obj', '.ply', '.stl', '.dae', '.off')
 
+# Rotation that takes Collada's X_UP (x up, -y right, z towards the viewer) to z up.
 X_UP = np.array([[0.0, -1.0, 0.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0]])
-"""Rotation that takes Collada's X_UP (x up, -y right, z towards the viewer) to z up."""
 
 _LIBRARIES = ('numpy', 'PIL.Image', 'trimesh')
 _TEXTURE_FOLDERS = ('.', '..', 'textures', '../textures', '../materials/textures')
 _GROUP_BYTES = 2**25
 
+# Vertex colours are quantised to so many levels a channel, one material a colour.
 COLOR_LEVELS = 6
-"""Vertex colours are quantised to so many levels a channel, one material a colour."""
 
 
 def load_meshes(path: Path) -> tuple[Mesh, ...]:
@@ -146,8 +146,8 @@ def unpack_mesh(found: Mapping[str, Any]) -> Mesh:
     return Mesh(**(dict(found) | {'material': material}))
 
 
+# Names and plain meshes of a node, each with its vertex colours where these are codes.
 PlainNode = tuple[list[str], list[tuple[dict[str, Any], NDArray[np.uint8] | None]]]
-"""Names and plain meshes of a node, each with its vertex colours where these are codes."""
 
 
 def read_many(path: Path, others: Sequence[str]) -> list[list[PlainNode]]:
@@ -392,8 +392,8 @@ def map_linearly(mesh: Mesh, matrix: NDArray[np.float64]) -> Mesh:
     )
 
 
+# Faces that meet at a larger angle have an edge between them, not a round surface.
 CREASE_RAD = np.deg2rad(30.0)
-"""Faces that meet at a larger angle have an edge between them, not a round surface."""
 
 
 def crease_mesh(mesh: Mesh) -> Mesh:

@@ -34,8 +34,8 @@ from osmabench_ros.semantics.labels import COLOR_EXAMPLES, UNLABELLED
 from osmabench_ros.semantics.relations import derive_relations
 from osmabench_ros.semantics.scene_graph import RelationType
 
+# Surfaces may reach this far into each other: objects on a rug or a cushion.
 TOUCH_M = 0.01
-"""Surfaces may reach this far into each other: things that stand on a rug, or lie on a cushion."""
 
 _FIRMNESS = {RelationType.ON.value: 2, RelationType.IN.value: 2, RelationType.ATTACHED_TO.value: 1}
 
@@ -168,8 +168,8 @@ def _is_within(inner: SceneObject, outer: SceneObject, caster: RayCaster) -> boo
     return bool(boxed) and bool(caster.find_enclosed(inner.world_vertices[:1])[0])
 
 
+# A lamp's light hangs in its box or this close to it, and goes where the lamp goes.
 LAMP_REACH_M = 0.1
-"""A lamp's light hangs in its box or this close to it, and goes where the lamp goes."""
 
 DOOR_CLASS = 'door'
 THICKEST_LEAF_M = 0.15
@@ -529,8 +529,8 @@ def _read_file(given: Any) -> Any:
         raise ValueError(str(error)) from error
 
 
+# Changes one after another, or the path of a YAML file that lists them.
 Changes = Annotated[tuple[Change, ...], BeforeValidator(_read_file)]
-"""Changes one after another, or the path of a YAML file that lists them."""
 
 
 def apply_changes(scene: Scene, changes: Sequence[Change]) -> Scene:

@@ -35,8 +35,8 @@ from osmabench_ros.semantics.labels import (
 FORMAT = 'osmabench.scene/1'
 MANIFEST = 'scene.json'
 
+# Largest id that instance images hold.
 MAX_INSTANCE = 2**31 - 1
-"""Largest id that instance images hold."""
 
 
 class ManifestClass(Strict):

@@ -21,13 +21,13 @@ from osmabench_ros.semantics.scene_graph import (
     ScoredLabel,
 )
 
+# Densities of the surface points that the relations are derived from.
 THING_POINTS_PER_M2 = 4000.0
 STRUCTURE_POINTS_PER_M2 = 1500.0
-"""Densities of the surface points that the relations are derived from."""
 
 
+# World points and normals, both (N, 3), of objects by instance id.
 Surfaces = Mapping[int, tuple[NDArray[np.float32], NDArray[np.float32]]]
-"""World points and normals, both (N, 3), of objects by instance id."""
 
 
 def sample_object_surfaces(scene: Scene) -> Surfaces:
@@ -51,8 +51,8 @@ def build_ground_truth_graph(scene: Scene, surfaces: Surfaces | None = None) -> 
     return SceneGraph(tuple(nodes), derive_relations(nodes, surfaces=points))
 
 
+# Points of an object that are enough to find which part of it is visible.
 PROBES = 4000
-"""Points of a thing that are enough to find which part of it is visible."""
 
 
 def sample_visibility_probes(

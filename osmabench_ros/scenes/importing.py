@@ -29,8 +29,8 @@ MESH_SUFFIXES = ('.glb', '.gltf', '.obj', '.dae')
 
 LAMP_BELOW_TOP_M = 0.3
 
+# Lights a room of 6 m by 5 m, its corners at a fifth.
 LAMP_INTENSITY = 3.0
-"""Lights a room of 6 m by 5 m, its corners at a fifth."""
 
 
 def load_mesh_scene(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scene:
@@ -66,12 +66,12 @@ def load_mesh_scene(path: Path, options: WorldOptions = DEFAULT_OPTIONS) -> Scen
         return make_scene(parts, path.stem, path, options, lights=(lamp,), sha256=digest)
 
 
+# By the suffix of the file.
 WORLD_LOADERS = {
     **dict.fromkeys(('.world', '.sdf'), load_gazebo_world),
     **dict.fromkeys(('.usd', '.usda', '.usdc', '.usdz'), load_usd_stage),
     **dict.fromkeys(MESH_SUFFIXES, load_mesh_scene),
 }
-"""By the suffix of the file."""
 
 
 def import_scene(

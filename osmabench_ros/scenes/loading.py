@@ -14,23 +14,23 @@ from osmabench_ros.scenes.changes import Change, apply_changes
 from osmabench_ros.scenes.scene import Scene, SceneObject
 from osmabench_ros.scenes.specification import read_specification
 
+# Longest edge of a scene, from a corner of a room to a shopping centre.
 SMALLEST_M, LARGEST_M = 1.0, 300.0
-"""Longest edge of a scene, from a corner of a room to a shopping centre."""
 
+# A scene that is higher than this is not upright if it is also higher than it is wide.
 STOREY_M = 4.0
-"""A scene that is higher than this is not upright if it is also higher than it is wide."""
 
+# World z of a floor; houses with floors elsewhere are rare.
 LOWEST_M, HIGHEST_M = -10.0, 10.0
-"""World z of a floor; houses with floors elsewhere are rare."""
 
+# Height of the camera of OSMa-Bench; walls reach higher.
 EYE_M = 1.5
-"""Height of the camera of OSMa-Bench; walls reach higher."""
 
+# Median of the longest edges of objects, from a screw to a lorry.
 THING_M = (0.005, 8.0)
-"""Median of the longest edges of objects, from a screw to a lorry."""
 
+# A surface is level if its normal has at least this share along z.
 LEVEL = 0.9
-"""A surface is level if its normal has at least this share along z."""
 
 BIN_M = 0.1
 FLOOR_SHARE = 0.25
@@ -111,8 +111,8 @@ def _measure_triangles(
     return doubled / 2, normals[:, 2] / np.maximum(doubled, 1e-12), corners[:, :, 2].mean(axis=1)
 
 
+# The reference of the procedural scene.
 APARTMENT = 'apartment'
-"""The reference of the procedural scene."""
 MANIFEST = 'scene.json'
 REPLICA_INFO = 'habitat/info_semantic.json'
 SPECIFIED = ('.yaml', '.yml')

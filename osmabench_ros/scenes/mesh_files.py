@@ -24,13 +24,13 @@ from osmabench_ros.scenes.asset_files import (
 
 GLTF_SUFFIXES = ('.glb', '.gltf')
 
+# First bytes of KTX 2 and Basis, formats for graphics cards, which are not decoded here.
 COMPRESSED_MAGIC = (b'\xabKTX 20\xbb', b'sB')
-"""First bytes of KTX 2 and Basis, formats for graphics cards, which are not decoded here."""
 
 COMPRESSED_TYPES = ('image/ktx2', 'image/basis', 'image/x-basis')
 
+# Levels of nodes in a glTF file; the time to place one grows with the square of its level.
 MAX_NODE_DEPTH = 100
-"""Levels of nodes in a glTF file; the time to place one grows with the square of its level."""
 
 _GLB_HEADER, _CHUNK_HEADER = 12, 8
 

@@ -19,8 +19,8 @@ from osmabench_ros.scenes.specification import SceneSpecification
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import AttributeValue
 
+# A spot shines fully up to this share of its half angle, then ever less up to the edge.
 SPOT_INNER_SHARE = 0.8
-"""A spot shines fully up to this share of its half angle, then ever less up to the edge."""
 
 
 Triple = tuple[float, float, float]
@@ -138,8 +138,8 @@ class Material:
     surface: NDArray[np.uint8] | None = None
 
 
+# For surfaces without a material, or with a texture in a format that is not decoded here.
 NEUTRAL = Material()
-"""For surfaces without a material, or with a texture in a format that is not decoded here."""
 
 
 @dataclass(frozen=True, eq=False)

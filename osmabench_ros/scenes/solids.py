@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+# Neighbouring profile segments are shaded smoothly if the cosine between them exceeds this.
 SMOOTH_COS = 0.6
-"""Neighbouring profile segments are shaded smoothly if the cosine between them exceeds this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +37,7 @@ class Solid:
 
 _QUAD = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) / 2
 _SIDES = [(axis, sign) for axis in range(3) for sign in (-1.0, 1.0)]
+# Of the unit box: corners, their normals, triangles, and the axes that texture runs along.
 _CORNERS = np.concatenate(
     [np.roll(np.insert(_QUAD, 0, sign / 2, axis=1), axis, axis=1) for axis, sign in _SIDES]
 )
@@ -44,7 +45,6 @@ _NORMALS = np.repeat([np.roll([sign, 0.0, 0.0], axis) for axis, sign in _SIDES],
 _TRIANGLES = {1.0: [(0, 1, 2), (0, 2, 3)], -1.0: [(0, 2, 1), (0, 3, 2)]}
 _FACES = np.concatenate([4 * i + np.array(_TRIANGLES[sign]) for i, (_, sign) in enumerate(_SIDES)])
 _UV_AXES = np.repeat([[1, 2], [0, 2], [0, 1]], 8, axis=0)
-"""Of the unit box: corners, their normals, triangles, and the axes that texture runs along."""
 
 
 def box(size: ArrayLike, fitted: bool = False) -> Solid:

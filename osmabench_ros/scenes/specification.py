@@ -21,11 +21,11 @@ from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
 
 MOST_OBJECTS = 60
+# An object this close to a wall is against it, metres.
 WALL_M = 0.15
-"""An object this close to a wall is against it, metres."""
 
+# An object in the middle of a room is at most this fraction of its edges off its centre.
 MIDDLE_SHARE = 0.25
-"""An object in the middle of a room is at most this fraction of its edges off its centre."""
 
 
 class SpecifiedRelation(str, Enum):

@@ -58,8 +58,8 @@ def sample_object(
     return points.astype(np.float32), unit.astype(np.float32)
 
 
+# A ray may end this much before its point: samples and triangles are rounded to float32.
 TOLERANCE_M = 0.005
-"""A ray may end this much before its point: samples and triangles are rounded to float32."""
 
 
 class RayCaster:

@@ -23,9 +23,12 @@ from osmabench_ros.semantics.labels import UNLABELLED, is_unnamed, normalised_na
 
 MESH_FILE = 'scene.glb'
 
+# Of a Habitat data set: ids of classes and boxes of rooms; every data set here has it.
 CLASSES_FILE = 'semantics/classes.json'
-"""Of a Habitat data set: ids of classes and boxes of rooms; every data set here has it."""
 
+# Attributes of `habitat_sim.NavMeshSettings` that a run plans with by default.
+#
+# Without a stage, there are only static objects to walk on.
 NAVMESH_SETTINGS = {
     'agent_radius': 0.2,
     'agent_height': 1.5,
@@ -33,10 +36,6 @@ NAVMESH_SETTINGS = {
     'cell_height': 0.05,
     'include_static_objects': True,
 }
-"""Attributes of `habitat_sim.NavMeshSettings` that a run plans with by default.
-
-Without a stage, there are only static objects to walk on.
-"""
 
 
 def write_scene_folder(scene: scene_model.Scene, directory: Path, overwrite: bool = False) -> Path:
@@ -259,8 +258,8 @@ def _describe_light(light: scene_model.Light) -> dict[str, Any]:
     }
 
 
+# Name of a node, meshes below it, the matrix (4, 4) that places them, z up, and its parent.
 Group = tuple[str, Sequence[scene_model.Mesh], NDArray[np.float64], str]
-"""Name of a node, meshes below it, the matrix (4, 4) that places them, z up, and its parent."""
 
 
 def _encode_glb(groups: Iterable[Group]) -> bytes:

@@ -82,15 +82,15 @@ def close_pairs(
     return a[rank], b[rank]
 
 
+# Edge of the cells a footprint is divided into, at least; no more than MAX_CELLS a side.
 CELL_M = 0.05
-"""Edge of the cells a footprint is divided into, at least; no more than MAX_CELLS a side."""
 
 MAX_CELLS = 6
+# Points may lie this much outside their own box.
 MARGIN_M = 0.005
-"""Points may lie this much outside their own box."""
 
+# Directions around an object in which the walls of a container are looked for.
 SECTORS = 16
-"""Directions around a thing in which the walls of a container are looked for."""
 
 
 class SurfacePoints:

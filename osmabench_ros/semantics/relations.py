@@ -44,8 +44,8 @@ from osmabench_ros.semantics.scene_graph import (
     SceneNode,
 )
 
+# The surface under an object that hides it is looked for this far around the object.
 AROUND_M = 0.1
-"""Around a thing that hides what it stands on, the surface is looked for this far."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,11 @@ class RelationThresholds:
 
 LIMITS = RelationThresholds()
 
+# How each carried object is carried, and by which, as rows of the objects.
 Carriers = Mapping[int, tuple[RelationType, int]]
-"""How each carried object is carried, and by which, as rows of the objects."""
 
+# Relations that always come in both directions.
 SYMMETRIC = frozenset({RelationType.NEXT_TO, RelationType.NEAR})
-"""Relations that always come in both directions."""
 
 
 def derive_relations(

@@ -3,18 +3,18 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+# Levels nearer to each other than this are one storey.
 STOREY_M = 2.0
-"""Levels nearer to each other than this are one storey."""
 
 SMALLEST_FLOOR_M2 = 4.0
+# A smaller level is a landing or furniture, also one with a smaller share of the largest level.
 SMALLEST_SHARE = 0.1
-"""What is smaller, also as a share of the largest level, is a landing or furniture."""
 
+# As far below its floor, an object still is on a storey.
 BELOW_FLOOR_M = 0.1
-"""As far below its floor, a thing still is on a storey."""
 
+# As large a share of the points may lie below the lowest floor.
 LOWEST_SHARE = 0.01
-"""As large a share of the points may lie below the lowest floor."""
 
 _CELL_M, _BIN_M = 0.1, 0.05
 _FREE_M, _FREE_SHARE = 1.0, 0.5

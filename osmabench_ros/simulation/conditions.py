@@ -93,8 +93,8 @@ class MovingObjects(Strict):
         return [found[i] for i in sorted(chosen.tolist())]
 
 
+# How an object moves, the object, and all that moves: the object and its load.
 MovingGroup = tuple[MovingObjects, SceneObject, tuple[SceneObject, ...]]
-"""How an object moves, the object, and all that moves: itself and what it carries."""
 
 
 def find_moving_groups(movements: Sequence[MovingObjects], scene: Scene) -> list[MovingGroup]:
@@ -117,12 +117,12 @@ def compute_object_poses(groups: Iterable[MovingGroup], moment: Moment) -> dict[
     return poses
 
 
+# 0.75 m/s at 0.03 m a frame.
 OSMA_FRAME_RATE_HZ = 25.0
-"""0.75 m/s at 0.03 m a frame."""
 
 
+# Length of a step, angle of a turn, and the frames of each, of OSMa-Bench's discrete actions.
 ACTION_M, ACTION_DEG, FRAMES_PER_ACTION = 0.06, 4.0, 2
-"""Length of a step, angle of a turn, and the frames of each, of OSMa-Bench's discrete actions."""
 
 
 class Stepping(str, Enum):
@@ -210,8 +210,8 @@ class Condition(Strict):
         )
 
 
+# Of light settings of OSMa-Bench, each a condition that differs only in light.
 SETTINGS_END = '.json'
-"""Of light settings of OSMa-Bench, each a condition that differs in light alone."""
 
 FILE_ENDS = ('.yaml', '.yml', SETTINGS_END)
 
@@ -297,8 +297,8 @@ def _merge_change(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[st
     return merged
 
 
+# The sky is dark once the sun is this far below the horizon (end of civil twilight).
 TWILIGHT_RAD = math.radians(6.0)
-"""The sky is dark once the sun is this far below the horizon (end of civil twilight)."""
 
 
 def compute_hour(daylight: Daylight, time_s: float) -> float:

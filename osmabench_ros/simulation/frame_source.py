@@ -30,8 +30,8 @@ from osmabench_ros.simulation.simulator import (
     check_agreement,
 )
 
+# Starts a simulator with the same camera and options for another scene.
 OpenSimulator = Callable[[Scene], Simulator]
-"""Starts a simulator with the same camera and options for another scene."""
 
 
 class ConditionedCamera:
@@ -141,8 +141,8 @@ class ConditionedCamera:
         return effect.average_images([simulator.render(pose).color for pose in poses])
 
 
+# Stamp of frame 0; zero would mean "no time" to TF.
 FIRST_STAMP_NS = 1_000_000_000
-"""Stamp of frame 0; zero would mean "no time" to TF."""
 
 
 def make_stamp(time_s: float) -> int:
@@ -189,8 +189,8 @@ class FrameSource(Protocol):
         ...
 
 
+# Frames of a path at which a simulator that loads the scene itself is held to it.
 PROBED_FRAMES = 4
-"""Frames of a path at which a simulator that loads the scene itself is held to it."""
 
 
 class SimulatedFrames(ConditionedCamera):

@@ -171,11 +171,11 @@ class LightingSection(Strict):
         return tuple(zip(placed, (item.schedule for item in lights), strict=True))
 
 
+# Factors of OSMa-Bench's code on positive and on negative intensities.
 POSITIVE_SCALE, NEGATIVE_SCALE = 2.5, 0.1
-"""Factors of OSMa-Bench's code on positive and on negative intensities."""
 
+# Of the package's own setups, below `config/`.
 FOLDER = 'lights'
-"""Of the package's own setups, below `config/`."""
 
 
 class _SettingsLight(Strict):

@@ -56,12 +56,12 @@ def covered(
 
 
 FORMAT = 'osmabench.path/1'
+# Format 1 with 'heights_m', which a reader of format 1 must not overlook.
 CLIMBING_FORMAT = 'osmabench.path/2'
-"""Format 1 with 'heights_m', which one who knows format 1 alone must not overlook."""
 
 SMALLEST_TURN_RAD = 1e-6
+# Fraction of a frame that needs no separate frame; simulators give positions in 32 bits.
 NO_FRAME = 1e-3
-"""Fraction of a frame that needs no separate frame; simulators give positions in 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -291,8 +291,8 @@ def _with_turns(lines: Sequence[NDArray[np.float64]], look_around: bool) -> Robo
     return RobotPath.of_rows(rows, segments)
 
 
+# Shorter steps are noise of a robot at rest.
 SMALLEST_STEP_M = 1e-4
-"""Shorter steps are noise of a robot that stands."""
 
 
 def make_path_along(points_m: ArrayLike, headings_rad: ArrayLike, *, segments: int) -> RobotPath:

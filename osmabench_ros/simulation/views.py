@@ -27,13 +27,13 @@ from osmabench_ros.simulation.simulator import make_simulator
 from osmabench_ros.simulation.walkable_grid import WalkableGrid
 
 WIDTH_PX, CAPTION_PX = 1280, 26
+# Above a floor; higher parts are cut away in the view from above.
 CUT_M = 2.0
-"""Above a floor; what is higher is cut away in the view from above."""
 _HFOV_RAD, _FRAME_RATE_HZ = math.radians(40), 25.0
+# A caption and the image below it.
 View = tuple[str, NDArray[np.uint8]]
-"""A caption and the image below it."""
+# Pixels x and y of the upper left corner, and a text.
 _Label = tuple[float, float, str]
-"""Pixels x and y of the upper left corner, and a text."""
 
 
 def write_views(views: Iterable[View], path: Path, *, overwrite: bool = False) -> None:

@@ -17,18 +17,18 @@ from osmabench_ros.scenes.visibility import RayCaster, sample_surface
 from osmabench_ros.semantics.storeys import STOREY_M, find_storeys
 
 CELL_M = 0.05
+# A point may be this far above or below the floor that it is on.
 SAME_FLOOR_M = 0.5
-"""A point may be this far above or below the floor that it is on."""
 
+# Higher objects on a floor are obstacles; carpets and thresholds are lower.
 STEP_M = 0.06
-"""Higher objects on a floor are obstacles; carpets and thresholds are lower."""
 
+# The highest step of stairs, as for an agent of Habitat-Sim.
 CLIMB_M = 0.2
-"""The highest step of stairs, as for an agent of Habitat-Sim."""
 
 SPACING_M = 0.025
+# Largest error in height between the kept points of a path.
 TOLERANCE_M = 0.004
-"""Largest error in height between the kept points of a path."""
 
 
 class Navigation(Protocol):
@@ -95,18 +95,18 @@ def lay_on_ground(caster: RayCaster, line_m: NDArray[np.float64]) -> NDArray[np.
 
 
 POINTS_PER_CELL = 6
+# Replaces STEP_M where points have no normals, as in maps, which are noisy.
 NOISE_STEP_M = 0.1
-"""Replaces STEP_M where points have no normals, as in maps, which are noisy."""
 
+# Upward parts of the normals of the steepest ramp and of a floor.
 STEEPEST = float(np.cos(np.radians(45.0)))
 LEVEL = 0.9
-"""Upward parts of the normals of the steepest ramp and of a floor."""
 
+# Furniture may cover the points of a floor, and points may miss a cell: gaps are closed.
 GAP_M = 0.15
-"""Furniture may cover the points of a floor, and points may miss a cell: gaps are closed."""
 
+# As many known neighbours give the height of a cell of stairs without points.
 MIN_NEIGHBOURS = 5
-"""As many known neighbours give the height of a cell of stairs without points."""
 
 MAX_CELLS = 100_000_000
 
@@ -392,8 +392,8 @@ class WalkableGrid:
         return bool(abs(z - end[2]) <= CLIMB_M)
 
 
+# The free cells of a floor, and its height.
 _Floor = tuple[NDArray[np.bool_], float]
-"""The free cells of a floor, and its height."""
 
 
 class _Surfaces:

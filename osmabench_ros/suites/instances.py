@@ -28,8 +28,8 @@ FIGURES_OF_MASKS = (
 )
 
 
+# Surface points that a piece of an instance has at least.
 MIN_PIECE_POINTS = 5
-"""Surface points that a piece of an instance has at least."""
 
 
 class InstancesSuite(FigureSuite[MatchingOptions]):

@@ -38,8 +38,8 @@ from osmabench_ros.semantics.scene_graph import NodeKind
 from osmabench_ros.suites.prediction import point_labels
 from osmabench_ros.suites.suite import FigureSuite, MatchingOptions, SuiteContext
 
+# Prefix of the name of a metric: after the alignment of the poses.
 AFTER = 'aligned_'
-"""Before the name of a figure: after the alignment of the poses."""
 
 
 Metres = NDArray[np.floating]
@@ -108,22 +108,22 @@ LOWER_IS_BETTER = frozenset(
 )
 
 
+# Thresholds of precision, recall and F-score.
 THRESHOLDS_M = (0.02, 0.05, 0.1, 0.2)
-"""Thresholds of precision, recall and F-score."""
 
+# Metrics of a whole map, in the order of their records.
 OVERALL = (
     *('coverage', 'accuracy_m', 'completeness_m', 'chamfer_m'),
     *(f'{x}_{t:g}m' for t in THRESHOLDS_M for x in ('precision', 'recall', 'f_score')),
     *('hallucinated_volume_m3', 'missed_volume_m3'),
 )
-"""Metrics of a whole map, in the order of their records."""
 
+# Metrics of a class or a room.
 OF_PARTS = (
     *('coverage', 'completeness_m', 'missed_volume_m3'),
     *('accuracy_m', 'chamfer_m', 'hallucinated_volume_m3'),
     *(f'f_score_{t:g}m' for t in THRESHOLDS_M),
 )
-"""Metrics of a class or a room."""
 
 
 class GeometryOptions(MatchingOptions):
@@ -235,8 +235,8 @@ def _sample_rows(rows: NDArray[np.intp], most: int, seed: int) -> NDArray[np.int
     return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
 
 
+# Thresholds of precision, and how much larger it may be by points than by places.
 CROWDED_M, MOST_CROWDED = (0.02, 0.05), 0.03
-"""Thresholds of precision, and how much larger it may be by points than by places."""
 
 
 def _remark_on_crowding(context: SuiteContext) -> None:

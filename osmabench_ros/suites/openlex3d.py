@@ -44,15 +44,15 @@ from osmabench_ros.suites.queried_map import (
 )
 from osmabench_ros.suites.suite import FigureSuite, MatchingOptions, SuiteContext
 
+# Where the Debian package wordnet-base puts the database.
 DIRECTORY = Path('/usr/share/wordnet')
-"""Where the Debian package wordnet-base puts the database."""
 
+# Lexicographer files of objects in homes: artifact, food, plant, substance.
 _THINGS = frozenset({6, 13, 20, 27})
-"""Lexicographer files of what stands in homes: artifact, food, plant, substance."""
 
+# Words with a most frequent artifact that is none of a home, with a word from the right meaning or
+# the one above it.
 _MEANT = {'cushion': 'padding', 'plant': 'flora', 'plate': 'flatware'}
-"""Words whose most frequent artifact is none of a home, with a word from the right meaning or the
-one above it."""
 
 
 @dataclass(frozen=True)
@@ -140,11 +140,11 @@ def _parse_synset(line: str) -> Synset:
     return Synset(int(fields[0]), int(fields[1]), lemmas, hypernyms)
 
 
+# Things look alike only if the longer one is at most this much longer.
 MAX_SIZE_RATIO = 2.0
-"""Things look alike only if the longer one is at most this much longer."""
 
+# Things look alike only if a meaning at most so many steps above both is the same.
 COMMON_STEPS = 1
-"""Things look alike only if a meaning at most so many steps above both is the same."""
 
 
 def build_tiers(graph: SceneGraph, wordnet: WordNet) -> TieredLabels:
@@ -224,11 +224,11 @@ def _find_overlapping(node: SceneNode, nodes: Sequence[SceneNode]) -> tuple[int,
     return tuple(i for i, other in others if other and box.measure_intersection(other) > 0)
 
 
+# 1 if the tiered labels were made by a program, 0 if people wrote them.
 MACHINE_MADE = 'machine_made_labels'
-"""1 if the tiered labels were made by a program, 0 if people wrote them."""
 
+# How many prompts the words of a feature are chosen among; few flatter Top-N and set ranking.
 PROMPTS = 'prompts'
-"""How many prompts the words of a feature are chosen among; few flatter Top-N and set ranking."""
 
 _CATEGORIES = tuple(item.name.lower() for item in WordCategory if item is not WordCategory.NONE)
 _RANKING_FIGURES = tuple(
@@ -237,11 +237,11 @@ _RANKING_FIGURES = tuple(
 
 
 RETRIEVAL = ('map', 'ap50', 'ap25', 'inverse_rank')
+# Ranks of retrieval recall, which only strict has.
 RECALL_RANKS = (1, 5, 10)
-"""Ranks of retrieval recall, which only strict has."""
 
+# The value of each metric, and the number that it is over.
 Scores = Mapping[str, tuple[float | None, int]]
-"""The value of each metric, and the number that it is over."""
 
 
 class OpenLex3DOptions(MatchingOptions):

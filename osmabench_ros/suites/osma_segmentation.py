@@ -16,8 +16,8 @@ from osmabench_ros.suites.prediction import point_labels, rank_labels
 from osmabench_ros.suites.suite import FigureSuite, MatchingOptions, SuiteContext
 
 FIGURES = ('macc', 'miou', 'fmiou', 'fmiou_objects', 'accuracy')
+# Shares of true points that got no valid class, and of map points made up; 0 is best.
 LOST = ('missing', 'unlabelled', 'outside_vocabulary', 'hallucinated')
-"""Shares of true points that got no valid class, and of map points made up; 0 is best."""
 
 
 class SegmentationOptions(MatchingOptions):

@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 FRAME = 'prompt_ground_truth'
 MEASUREMENTS, RELATIONS = 'Measurements', 'Relations'
 STANDARD, PROMPT = 'Standard VQA', 'PromptGT'
+# Block of each category of PromptGT.
 BLOCK_OF: Mapping[str, str] = {
     PromptCategory.MEASUREMENT.value: MEASUREMENTS,
     PromptCategory.RELATIONS.value: RELATIONS,
     PromptCategory.EXISTENCE.value: RELATIONS,
 }
-"""Block of each category of PromptGT."""
 
 _STANDARD_OF = {
     'Measurement': MEASUREMENTS,

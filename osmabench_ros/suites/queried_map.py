@@ -25,8 +25,8 @@ from osmabench_ros.suites.prediction import rows_of_ids
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.suites.things import mask_overlaps, overlaps_mask_by_mask, select_seen_objects
 
+# Queries by synonym, by depiction and synonym, or both; as OpenLex3D calls them.
 Level = Literal['l0', 'l1', 'all']
-"""Queries by synonym, by depiction and synonym, or both; as OpenLex3D calls them."""
 
 _PARTS: Mapping[Level, Sequence[int]] = {'l0': (0,), 'l1': (1,), 'all': (0, 1)}
 
@@ -141,8 +141,8 @@ def _check(rows: NDArray[np.int64], node_rows: dict[int, int], space: FeatureSpa
         )
 
 
+# Edge of the voxels the published code thins a prediction with.
 COMPAT_VOXEL_M = 0.05
-"""Edge of the voxels the published code thins a prediction with."""
 
 
 @dataclass(frozen=True, eq=False)

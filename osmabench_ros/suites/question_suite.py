@@ -36,8 +36,8 @@ from osmabench_ros.vqa.questions import Answer, Question, Verdict
 from osmabench_ros.vqa.scores import find_unserved_categories, records
 
 RULE, DETERMINISTIC = 'rule', 'deterministic'
+# Prefix of the metrics of further answerers.
 ASKED = 'baseline_asked_'
-"""Prefix of the metrics of further answerers."""
 
 
 class AnswererOptions(ModelAccess):

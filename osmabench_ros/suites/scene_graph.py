@@ -29,8 +29,8 @@ from osmabench_ros.suites.things import (
 )
 
 NODE_FIGURES = ('node_precision', 'node_recall', 'node_f1', 'box_iou', 'matched_box_iou')
+# Relations with an unmatched node, and those with unknown names.
 LOST_RELATIONS = ('unmatched_relations', 'unknown_relations')
-"""Relations with an unmatched node, and those with unknown names."""
 
 RELATION_FIGURES = (
     *('relation_f1', 'relation_precision', 'relation_recall', 'relation_ap'),

@@ -33,8 +33,8 @@ from osmabench_ros.suites.prediction import class_or_outside, predict_labels
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa.knowledge import knowledge
 
+# Points of visible surface of which less may be mere contact with an adjacent object.
 _FEW_POINTS = 5
-"""Points of visible surface of which less may be mere contact with an adjacent object."""
 
 
 def select_seen_objects(truth: GroundTruth) -> list[SceneNode]:

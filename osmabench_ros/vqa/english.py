@@ -3,18 +3,18 @@
 import re
 from functools import lru_cache
 
+# Words that a noun phrase may use as colour; 'light' and 'dark' may come before them.
 COLORS = (
     'black', 'white', 'gray', 'grey', 'red', 'green', 'blue', 'yellow', 'orange', 'brown',
     'purple', 'pink', 'beige', 'cyan', 'turquoise', 'gold', 'silver', 'cream', 'navy', 'teal',
     'maroon', 'olive', 'violet', 'magenta', 'tan', 'ivory', 'khaki',
 )  # fmt: skip
-"""Words that a noun phrase may use as colour; 'light' and 'dark' may stand before them."""
 
+# The eleven basic color terms of English (Berlin and Kay 1969), which people distinguish.
 BASIC_COLORS = frozenset(
     ('black', 'white', 'gray', 'red', 'green', 'blue', 'yellow', 'orange', 'brown', 'purple',
      'pink')
 )  # fmt: skip
-"""The eleven basic color terms of English (Berlin and Kay 1969), which people distinguish."""
 
 _FAMILIES = {
     'navy': 'blue', 'cyan': 'blue', 'turquoise': 'blue', 'maroon': 'red', 'olive': 'green',
@@ -31,6 +31,7 @@ _ALIKE = (
     {'purple', 'violet', 'magenta', 'pink'},
 )  # fmt: skip
 
+# Material nouns and the adjectives made of them.
 MATERIALS = {
     'wood': 'wooden', 'wool': 'woollen', 'metal': 'metal', 'glass': 'glass', 'plastic': 'plastic',
     'fabric': 'fabric', 'leather': 'leather', 'stone': 'stone', 'ceramic': 'ceramic',
@@ -39,7 +40,6 @@ MATERIALS = {
     'rubber': 'rubber', 'wicker': 'wicker', 'bamboo': 'bamboo', 'granite': 'granite',
     'plaster': 'plaster', 'cloth': 'cloth', 'foam': 'foam', 'iron': 'iron', 'brass': 'brass',
 }  # fmt: skip
-"""Material nouns and the adjectives made of them."""
 
 SHADES = ('light', 'dark')
 
@@ -148,8 +148,8 @@ def material_noun(word: str) -> str:
     return next((noun for noun, adjective in MATERIALS.items() if adjective == word), word)
 
 
+# Words that may come before a noun in a noun phrase.
 ADJECTIVES = frozenset(COLORS) | frozenset(SHADES) | frozenset(MATERIALS.values())
-"""Words that may stand before a noun in a noun phrase."""
 
 
 @lru_cache(maxsize=4096)

@@ -59,11 +59,11 @@ class QuestionedMap:
         return cls(semantic_map, {**floors, **references}, rules, equality, embedder)
 
 
+# Prefix of the accuracies of answers that know nothing of places; a map has to exceed the best.
 FLOOR = 'floor_'
-"""Prefix of the accuracies of answers that know nothing of places: the best is what to exceed."""
 
+# Attributes that the ground truth knows from the data set, and no camera can see.
 UNSEEABLE = ('material',)
-"""Attributes that the ground truth knows from the data set, and no camera can see."""
 
 
 def reference_maps(truth: GroundTruth) -> dict[str, SemanticMap]:
@@ -92,8 +92,8 @@ def reference_maps(truth: GroundTruth) -> dict[str, SemanticMap]:
     return {'baseline_random_labels': baselines.with_random_labels(best, labels), **found}
 
 
+# The metric of answers, the map that they are from, their questions, they, and verdicts.
 Compared = tuple[str, SemanticMap, Sequence[Question], Sequence[Answer], list[Verdict]]
-"""The metric of answers, the map that they are from, their questions, they, and verdicts."""
 
 
 def compare_answers(

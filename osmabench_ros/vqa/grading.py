@@ -221,5 +221,5 @@ _GRADERS: Mapping[AnswerType, Callable[[Question, AnswerValue], Grade]] = {
     AnswerType.BOX: _box,
 }
 
+# Types of answers with a score, and not only right or wrong.
 TYPES_WITH_PARTS = frozenset((AnswerType.SET, AnswerType.ORDERED_LIST, AnswerType.BOX))
-"""Types whose verdicts have a score."""

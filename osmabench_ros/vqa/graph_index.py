@@ -15,12 +15,11 @@ from osmabench_ros.vqa.knowledge import knowledge
 
 _MATERIAL_WORDS = frozenset(english.MATERIALS) | frozenset(english.MATERIALS.values())
 
+# Cosine of the bundled sentence embedder from which two labels count as one class.
+#
+# All pairs of different household classes of `knowledge.yaml` lie below it (armchair and chair
+# come closest, 0.73); sofa and couch have 0.86, lamp and floor lamp 0.80.
 SIMILARITY_THRESHOLD = 0.74
-"""Cosine of the bundled sentence embedder from which two labels count as one thing.
-
-All pairs of different household classes of `knowledge.yaml` lie below it (armchair and chair come
-closest, 0.73); sofa and couch have 0.86, lamp and floor lamp 0.80.
-"""
 
 
 class Embedder(Protocol):

@@ -24,44 +24,44 @@ from osmabench_ros.vqa.graph_index import GraphIndex, attribute, centre_distance
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import AnswerType, AnyCategory, Category, SpatialCategory
 
+# Objects with heights that differ by less than this are equally tall.
 ALIKE_M = 0.15
-"""Objects whose heights differ by less than this are equally tall."""
 
+# Objects with centres this near to one line are in a row.
 ROW_M = 0.3
-"""Objects whose centres are this near to one line are in a row."""
 
+# Rooms are about as large if the larger area is at most so many times the smaller one.
 ROOMS_RATIO = 1.25
-"""Rooms are about as large if the area of neither is larger than that of the other so often."""
 
+# Places of objects that are symmetric differ by less than this from mirror images.
 MIRRORED_M = 0.15
-"""Places of objects that are symmetric differ by less than this from mirror images."""
 
+# A length is only asked about if it differs from the threshold by at least this much.
 MARGIN_M = 0.2
-"""A length is only asked about if it differs from the threshold by at least this much."""
 
 _DOUBT_M = (-MARGIN_M, MARGIN_M)
 _FIT_M, _RISE_M = 0.1, 0.4
 _CLOSER_RATIO, _LONGEST_GAP_M = 1.5, 2.5
 _RATIO = {'taller': 1.4, 'wider': 1.4, 'bulkier': 2.0}
 
+# The published ones of Space3D-Bench.
 COORDINATE_TOLERANCE_M, WALK_TOLERANCE_M = 0.1, 0.5
-"""The published ones of Space3D-Bench."""
 
 ON, IN = RelationType.ON.value, RelationType.IN.value
 NEXT_TO, ATTACHED = RelationType.NEXT_TO.value, RelationType.ATTACHED_TO.value
 
+# Returns the answer of a graph to a query; raises SilentError if the graph does not say.
 Find = Callable[[GraphReader, 'Query'], GraphAnswer]
-"""Returns the answer of a graph to a query; raises SilentError if the graph does not say."""
 
 Nodes = Sequence[SceneNode]
+# Returns a value from the reader, what each phrase means, and the word or number, if any.
 Value = Callable[..., Any]
-"""Returns a value from the reader, what each phrase means, and the word or number, if any."""
 
+# Returns whether an answer is clear enough to be asked for, from the same arguments.
 Clear = Callable[..., bool]
-"""Returns whether an answer is clear enough to be asked for, from the same arguments."""
 
+# Returns the node or nodes that a phrase means.
 Read = Callable[[GraphReader, str], Any]
-"""Returns the node or nodes that a phrase means."""
 
 SOURCES, TARGETS = GraphIndex.sources, GraphIndex.targets
 ONE, BOXED = GraphReader.one, GraphReader.boxed
@@ -89,8 +89,8 @@ def _exclude(measure: Value, low: float, high: float) -> Clear:
     return lambda *terms: not low < measure(*terms) < high
 
 
+# Columns of a kind: type, how to find the answer, both tolerances, when it is clear.
 Columns = tuple[AnswerType, Find, float, float, Clear]
-"""Columns of a kind: type, how to find the answer, both tolerances, when it is clear."""
 
 
 def _measure(
@@ -391,11 +391,11 @@ TEXT, COORDINATES = AnswerType.TEXT, AnswerType.COORDINATES
 LOCATION, EXTENT, _RELATION, NAVIGATION, PATTERN, PREDICTION = SpatialCategory
 
 
+# Returns the named objects of a `SceneView` for each question.
 Draw = Callable[[Any], Iterable[tuple[SceneNode, ...]]]
-"""Returns the named objects of a `SceneView` for each question."""
 
+# All kinds by name, of other packages too; their wordings are understood.
 KINDS: dict[str, Kind] = {}
-"""All kinds by name, of other packages too; their wordings are understood."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,11 @@ import yaml
 
 from osmabench_ros.vqa.english import plural, singular
 
+# Comparisons of boxes: height, volume, longest horizontal side, height of the centre.
 COMPARATIVES = ('taller', 'bulkier', 'wider', 'higher up')
-"""Comparisons of boxes: height, volume, longest horizontal side, height of the centre."""
 
+# Uses of objects, in the words of a question.
 AFFORDANCES = ('sat on', 'lain on', 'opened', 'picked up', 'written at', 'switched on')
-"""What can be done with a thing, as it stands in a question."""
 
 
 @dataclass(frozen=True)

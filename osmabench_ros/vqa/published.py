@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 RowT = TypeVar('RowT')
 Model = TypeVar('Model')
+# A mapping of columns to values for each group.
 Scores = list[dict[str, Any]]
-"""A mapping of columns to values for each group."""
 
 
 class PublishedRow(BaseModel):

@@ -27,10 +27,10 @@ def _adapters() -> Mapping[type[Any], TypeAdapter[Any]]:
     return {kind: TypeAdapter(kind) for kind in (Question, Answer, Verdict)}
 
 
+# Fields that files of simpler questions do not have.
 _LEFT_OUT_IF_EMPTY = frozenset(
     ('options', 'unit', 'images', 'context_change', 'transcript', 'score')
 )
-"""Fields that files of simpler questions do not have."""
 
 
 def to_json_line(record: Question | Answer | Verdict) -> str:

@@ -34,8 +34,8 @@ from osmabench_ros.vqa.questions import (
 )
 from osmabench_ros.vqa.schemas import make_request
 
+# Questions about overused objects that one frame may contribute, as in OSMa-Bench.
 MOST_OVERUSED_IN_FRAME = 5
-"""Questions about overused objects that one frame may contribute, as in OSMa-Bench."""
 
 _VIEW = re.compile(
     r'\b(?:left|right|front|behind|background|foreground|facing'
@@ -115,8 +115,8 @@ class Removal:
     reason: str
 
 
+# Returns why some questions are removed, by their ids.
 Sieve = Callable[[Sequence[Candidate]], Mapping[str, str]]
-"""Returns why some questions are removed, by their ids."""
 
 
 def sift(
@@ -266,8 +266,8 @@ def write_histogram(path: Path, before: Mapping[str, int], after: Mapping[str, i
 
 Item = TypeVar('Item')
 SUITE = 'written_questions'
+# Questions a checking prompt, as in OSMa-Bench.
 CHECK_BATCH = 5
-"""Questions a checking prompt, as in OSMa-Bench."""
 
 
 @dataclass(frozen=True)

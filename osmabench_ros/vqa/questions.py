@@ -12,8 +12,8 @@ from pydantic import ConfigDict
 from osmabench_ros.base.strict import PathBelow
 
 AnswerItem = str | int | float
+# 'yes' or 'no', a number, text, or several of them, as the question's `AnswerType` says.
 AnswerValue = AnswerItem | tuple[AnswerItem, ...]
-"""'yes' or 'no', a number, text, or several of them, as the question's `AnswerType` says."""
 
 
 class AnswerType(str, Enum):
@@ -45,8 +45,8 @@ class Unit(str, Enum):
     SECOND = 's'
 
 
+# Options of a choice in order.
 LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
-"""Options of a choice in order."""
 
 
 class Category(str, Enum):

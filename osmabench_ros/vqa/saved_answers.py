@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 _PLACE = ('source', 'scene', 'condition')
 _REQUIRED = ('question', 'answer', 'category', 'scene_graph_answer')
 
+# Where OSMa-Bench (the first) and OSMa-Bench++ write a verdict; the first one found counts.
 VERDICT_KEYS = (
     'similar', 'is_correct', 'correct', 'match', 'prompt_gt_similar', 'promptgt_similar',
     'prompt_gt_correct', 'promptgt_correct',
 )  # fmt: skip
-"""Where OSMa-Bench (the first) and OSMa-Bench++ write a verdict; the first one found counts."""
 
 RIGHT = frozenset(('yes', 'true', '1', 'correct', 'similar'))
 _WRONG = frozenset(('no', 'false', '0', 'incorrect', 'wrong', 'different', 'not similar'))
 _UNJUDGED = frozenset(('', 'n/a', 'na', 'none', 'null', 'unknown'))
 
+# Conditions that published files and folders are named after.
 CONDITIONS = frozenset(
     ('baseline', 'camera', 'camera_lights', 'dynamic_lights', 'no_lights', 'nominal', 'velocity')
 )
-"""Conditions that published files and folders are named after."""
 
 _PUBLISHED = ('*_evaluated.json', '*answered*.json')
 _LINES = ('*.jsonl', '*.jsonl.gz')

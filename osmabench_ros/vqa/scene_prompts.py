@@ -32,8 +32,8 @@ from osmabench_ros.vqa.saved_answers import answer_type_of
 from osmabench_ros.vqa.schemas import WrittenQuestions, make_request, parse
 
 PROMPTS, REJECTED = 'prompts.json', 'rejected.json'
+# Cosine of two prompts from which the later one is left out.
 NEAR_DUPLICATE = 0.9
-"""Cosine of two prompts from which the later one is left out."""
 
 BATCH = 12
 

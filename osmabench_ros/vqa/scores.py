@@ -22,6 +22,7 @@ from osmabench_ros.vqa.questions import Category, Question, SpatialCategory, Ver
 
 Key = TypeVar('Key', bound=Hashable)
 
+# Categories about relations, under today's names and the names of the published files.
 RELATION_CATEGORIES = frozenset(
     {
         Category.RELATIONS_SPATIAL.value,
@@ -30,10 +31,9 @@ RELATION_CATEGORIES = frozenset(
         'Object Relations - Functional',
     }
 )
-"""Categories about relations, under today's names and those of the published files."""
 
+# Note on the answer to a question that was not asked, and reason of its verdict.
 UNSERVED = 'not applicable: the map holds nothing that such questions are answered from'
-"""Note on the answer to a question that was not asked, and reason of its verdict."""
 
 
 def find_unserved_categories(
@@ -87,8 +87,8 @@ def compute_paired_change(
     return jackknife_interval(changes, unit=unit, owners=objects)
 
 
+# A verdict, and the objects that its question is about.
 _Judged = tuple[Verdict, tuple[int, ...]]
-"""A verdict, and the objects that its question is about."""
 
 
 def records(

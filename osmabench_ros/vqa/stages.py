@@ -156,8 +156,8 @@ def _read_object(path: Path) -> dict[str, Any]:
 
 
 SCORES = 'scores.json'
+# Categories that the paper leaves out of its accuracies.
 COMPAT_EXCLUDED = frozenset({Category.RELATIONS_FUNCTIONAL.value, 'Object Relations - Functional'})
-"""What the paper leaves out of its accuracies."""
 
 
 @dataclass(frozen=True)

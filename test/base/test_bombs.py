@@ -21,8 +21,8 @@ from support.mcap_files import built, channel, chunk, message, schema, write_mca
 from support.sizes import few
 from support.world.bags import write_bag
 
+# 20 for the file, and some for the imports of a library on a slow machine.
 MAX_PROCESSOR_S = 25
-"""20 for the file, and some for the imports of a library on a slow machine."""
 MAX_BYTES = 2 * 2**30
 GIB = 2**30
 
@@ -170,10 +170,10 @@ ENTITIES = (
     + ']><COLLADA>&x9;</COLLADA>'
 )
 START = b'\x80\x04'
+# Keys of one hash, each with None.
 COLLIDING = b''.join(
     b'\x8a\x0a' + (i * (2**61 - 1)).to_bytes(10, 'little') + b'N' for i in range(1, 100_000)
 )
-"""Keys of one hash, each with None."""
 
 BOMBS = {
     'json, deep': ('a.json', JSON, writing('{"a":' * 10**6), 'recursion limit'),
@@ -220,12 +220,12 @@ BOMBS = {
     ),
 }  # fmt: skip
 
+# A bomb of each format, for `make test`.
 REPRESENTATIVES = (
     'json, deep', 'yaml, aliases', 'xml, entities', 'npy', 'npz', 'packed map', 'pickle, claim',
     'torch', 'image, claim', 'texture', 'gltf, zeros', 'collada', 'ply', 'bag, packed',
     'bag, sqlite', 'bag, zstd',
 )  # fmt: skip
-"""A bomb of each format, for `make test`."""
 
 
 @pytest.mark.parametrize('case', few(BOMBS, *REPRESENTATIVES))

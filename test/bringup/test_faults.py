@@ -14,6 +14,7 @@ from osmabench_ros.base.files import claim_folder
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow]
 
 SLEEP = 'import time; time.sleep(1000)'
+# Mischief, and words of the error that it must end with.
 ROGUES = {
     'die': 'node "mapper" ended before the run: was killed by SIGABRT',
     'hang': 'no acknowledgement of frame 2 from mapper',
@@ -31,7 +32,6 @@ ROGUES = {
     'stop_evaluator': 'no evaluation within 8 s',
     'no_chunks': 'map_recorder: 1 chunks of the announced map missing for',
 }
-"""Mischief, and words of the error that it must end with."""
 
 ON_A_SMALL_DISK = (
     'mount -t tmpfs -o size=200m tmpfs "$0" && "$@"; code=$?; '

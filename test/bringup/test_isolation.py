@@ -48,8 +48,8 @@ for _ in range(int(sys.argv[1])):
 print(sum(item.stat().st_size >= segment for item in Path('/dev/shm').glob('fastrtps_*')))
 """
 IN_64_MB = 'mount -t tmpfs -o size=64m tmpfs /dev/shm && exec "$@"'
+# Unicast discovery of a domain's first participant, by the rules of DDSI-RTPS.
 METATRAFFIC_PORT, PORTS_PER_DOMAIN = 7400 + 10, 250
-"""Unicast discovery of a domain's first participant, by the rules of DDSI-RTPS."""
 
 
 @pytest.fixture

@@ -40,11 +40,11 @@ ACTION_SERVICES = ('send_goal', 'get_result', 'cancel_goal')
 ACTION_TOPICS = ('feedback', 'status')
 
 VISION = {f'/{topics.VISION_LABEL_INFO}', f'/{topics.SEMANTIC_MAP_DETECTIONS}'}
+# What nodes have only where a package is installed.
 OPTIONAL = (
     (frame_publisher.TF_AVAILABLE, {'/tf', '/tf_static'}),
     (map_messages.VISION_AVAILABLE, VISION),
 )
-"""What nodes have only where a package is installed."""
 
 COMMANDS = {
     MAPPER: ('mapper', {'options': '"{{albedo: true}}"'}),
@@ -62,8 +62,8 @@ COMMANDS = {
 }
 
 
+# Where the name that a node has in a run is not that of its enclave.
 NODE_NAMES = {'map_adapter': MAPPER}
-"""Where the name that a node has in a run is not that of its enclave."""
 
 
 def granted():

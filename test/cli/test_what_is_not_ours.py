@@ -24,6 +24,7 @@ POSES = ''.join(f'{t}.0 {t} {t * t} 0 0 0 0 1\n' for t in range(9))
 RUN = 'apartment.seed_3.baseline.oracle.opengl.3'
 SIDE = 'inputs'
 
+# Commands that write a folder; OUT is the folder of the user's.
 FOLDERS = {
     'run': 'run IN/small.yaml --out OUT/.. --fresh',
     'run (on)': 'run IN/small.yaml --out OUT/..',
@@ -52,7 +53,6 @@ FOLDERS = {
     'vqa judge': f'vqa judge OUT/../{RUN} --folder ../OUTNAME',
     'vqa report': f'vqa report OUT/../{RUN} --folder ../OUTNAME',
 }
-"""Commands that write a folder; OUT is the folder of the user's."""
 NAMED = {
     'run': 'small', 'run (on)': 'small', 'demo': 'demo', 'run (speeds)': 'small_sweep',
     'score space3d': 'rooms',
@@ -69,8 +69,8 @@ READERS = {
     'score confusion', 'score cospace', 'score grounding', 'score hypo3d',
     'score promptgt', 'status', 'vqa judge-check',
 }  # fmt: skip
+# Those that only look whether there is room at --out.
 LOOKERS = {'doctor'}
-"""Those that only look whether there is room at --out."""
 OUTPUTS = {'out', 'output', 'rerun', 'folder', 'fresh', 'overwrite'}
 
 

@@ -26,8 +26,8 @@ from osmabench_ros.suites.suite import SuiteContext
 LABELS = box_room.LABELS
 DIMENSIONS = 64
 BASIS = np.linalg.qr(np.random.default_rng(7).normal(size=(DIMENSIONS, DIMENSIONS)))[0]
+# A direction for each class; those of different classes are perpendicular.
 TEXT = BASIS[: len(LABELS.classes)]
-"""A direction for each class; those of different classes are perpendicular."""
 
 
 def furnished_room():

@@ -21,8 +21,8 @@ from osmabench_ros.ros.messages.poses import stamp_to_message
 from osmabench_ros.ros.node.diagnostics import Level
 from osmabench_ros.ros.qos import frame_profile, latched_profile, lossless_profile
 
+# With few objects, so that mapping is quick.
 FRAMES = [replace(frame, instance=(frame.instance % 5).astype(np.int32)) for frame in RECORDED]
-"""With few objects, so that mapping is quick."""
 
 STREAMS = (
     topics.COLOR, topics.DEPTH, topics.SEMANTIC, topics.INSTANCE, topics.COLOR_INFO,

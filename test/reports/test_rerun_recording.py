@@ -16,8 +16,8 @@ from osmabench_ros.runs.matrix_on_disk import open_run
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 
+# The flawed run of the matrix.
 RECORDED = 1
-"""The flawed run of the matrix."""
 
 
 def read(path):

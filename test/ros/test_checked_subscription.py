@@ -28,8 +28,8 @@ from osmabench_ros.ros.node.frame_receiver import frame_from_messages
 from osmabench_ros.ros.qos import deserialize_checked
 
 WHOLE = serialize_message(LabelInfo(name='true'))
+# Claims two thousand million classes.
 LIE = WHOLE[:-4] + struct.pack('<I', 2**31) + bytes(900_000)
-"""Claims two thousand million classes."""
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ OF_VIEWER = {
     ),
     **dict.fromkeys((topics.VIEW_GRAPH, topics.VIEW_GRAPH_ERRORS), MarkerArray),
 }
+# What a viewer may show, with the profile of the publisher.
 PUBLISHED = {
     **{
         item.name: (message_class(item.message_type), OF_RUNS[item.delivery])
@@ -36,7 +37,6 @@ PUBLISHED = {
     **{name: (kind, qos.latched_profile()) for name, kind in OF_VIEWER.items()},
     topics.VIEW_SEMANTIC: (Image, qos.observer_profile()),
 }
-"""What a viewer may show, with the profile of the publisher."""
 
 DISPLAYS = {
     'Image': Image, 'Pose': PoseStamped, 'Path': PathMessage, 'PointCloud2': PointCloud2,

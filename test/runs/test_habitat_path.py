@@ -25,8 +25,8 @@ needs_habitat = pytest.mark.skipif(
     not os.environ.get(PYTHON_VARIABLE),
     reason=f'{PYTHON_VARIABLE} names no interpreter with habitat_sim',
 )
+# A table stands between the first two.
 POINTS = [[-1.0, 0.0], [2.5, 0.0], [-2.0, 1.0]]
-"""A table stands between the first two."""
 
 
 @pytest.fixture(scope='module')

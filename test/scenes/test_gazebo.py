@@ -328,8 +328,8 @@ def test_models_that_are_broken(tmp_path):
         load_gazebo_world(tmp_path / 'none.world')
 
 
+# A textured triangle in centimetres, its z up.
 COLLADA = (TESTS / 'data' / 'meshes' / 'triangle.dae').read_text()
-"""A textured triangle in centimetres, its z up."""
 
 
 @pytest.mark.parametrize(('up', 'size'), [('Z', (1, 2, 0)), ('Y', (1, 0, 2)), ('X', (2, 0, 1))])

@@ -102,6 +102,7 @@ def test_a_camera_sees_the_same(both):
     assert seen >= 8
 
 
+# Those of "Using JSON Files to configure Attributes" of Habitat-Sim, and `user_defined`.
 DOCUMENTED = {
     'dataset': {
         'objects', 'light_setups', 'scene_instances', 'semantic_scene_descriptor_instances'
@@ -121,7 +122,6 @@ DOCUMENTED = {
         'max_bounds', 'user_defined',
     },
 }  # fmt: skip
-"""Those of "Using JSON Files to configure Attributes" of Habitat-Sim, and `user_defined`."""
 
 
 def read(path):

@@ -59,8 +59,8 @@ def test_points_that_the_table_hides_are_unseen(truth):
     np.testing.assert_array_equal(again.surface.points, truth.surface.points)
 
 
+# A bed of 0.6 m x 2.3 m x 0.5 m behind a screen, which leaves a strip of it free.
 BED = 9
-"""A bed of 0.6 m x 2.3 m x 0.5 m behind a screen, which leaves a strip of it free."""
 
 
 @pytest.fixture(scope='module')

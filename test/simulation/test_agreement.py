@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.gl, needs('open3d')]
 
 POSES = (camera_at(-2.5, 0.6, 1.4, -0.2), camera_at(-1.0, -1.2, 1.0, 0.7))
 PATH = RobotPath(np.array([[-2.5, 0.6, -0.2], [-1.5, 0.4, -0.2]]), np.array([0]), 0.0)
+# Instance of the box that is 1.0 m deep and 0.8 m wide.
 TURNED = 6
-"""Instance of the box that is 1.0 m deep and 0.8 m wide."""
 
 
 class LoadsItself(OpenGLSimulator):

@@ -19,9 +19,10 @@ from osmabench_ros.simulation.conditions import (
 )
 from osmabench_ros.simulation.schedule import Moment
 
+# Settings of habitat_data_generator, and the lights that its code makes of them.
 UPSTREAM = Path(__file__).resolve().parents[1] / 'data' / 'upstream' / 'lights'
-"""Settings of habitat_data_generator, and the lights that its code makes of them."""
 
+# The light settings that its sim_settings name for ReplicaCAD.
 SETTINGS = {
     'compat_baseline': 'replica_cad_0',
     'compat_camera': 'camera',
@@ -29,7 +30,6 @@ SETTINGS = {
     'compat_nominal': 'no_lights',
     'compat_velocity': 'replica_cad_0',
 }
-"""The light settings that its sim_settings name for ReplicaCAD."""
 
 KEYS = 'type', 'position', 'intensity', 'color', 'life_intervals'
 ROWS = {

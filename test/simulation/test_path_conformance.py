@@ -18,14 +18,14 @@ from osmabench_ros.scenes.visibility import RayCaster, sample_surface
 from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.simulation.walkable_grid import CLIMB_M, STEP_M
 
+# Both grid and navigation mesh know obstacles to a cell.
 CELL_M = 0.05
-"""Both grid and navigation mesh know obstacles to a cell."""
 
+# Recast moves the outlines of its mesh by as much to make them simpler.
 OUTLINE_M = 1.3 * CELL_M
-"""Recast moves the outlines of its mesh by as much to make them simpler."""
 
+# OSMa-Bench's own planner promises none of this; test_habitat_path.py holds it to its code.
 PLANNERS = [planner for planner in Planner if planner is not Planner.OSMA_BENCH]
-"""OSMa-Bench's own planner promises none of this; test_habitat_path.py holds it to its code."""
 
 
 SCENES = 'room', 'ramp_house', 'stair_house', 'small_house'

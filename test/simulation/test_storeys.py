@@ -86,11 +86,11 @@ def test_speed_is_along_the_slope(navigation):
 
 
 SLOPE = STOREY_M / RAMP_RUN_M
+# A place keeps the radius and a cell clear.
 CLEAR_M = 0.2 + 0.05
-"""A place keeps the radius and a cell clear."""
 
+# The x between which the side of the ramp is too high for a step, and its y.
 RAMP = (1 + CLIMB_M / SLOPE, 9 - CLIMB_M / SLOPE), 4.7
-"""The x between which the side of the ramp is too high for a step, and its y."""
 
 PILLAR, PARTITION = ((4.0, 4.1), 1.5), ((6.0, 6.1), 3.0)
 

@@ -20,8 +20,8 @@ from osmabench_ros.vqa.kinds import QueryKind
 from osmabench_ros.vqa.questions import AnswerType, Inquiry, SpatialCategory
 from osmabench_ros.vqa.wording import parsed
 
+# A wall parts the flat of 8.2 m x 4 m; its doorway is from y = 0 to DOOR_Y.
 WALL_X, DOOR_Y = (4.0, 4.2), 1.2
-"""A wall parts the flat of 8.2 m x 4 m; its doorway is from y = 0 to DOOR_Y."""
 
 
 def room(node_id, name, low, high):

@@ -2,6 +2,6 @@
 
 from pathlib import Path
 
+# The folder of these programs.
 SUPPORT = Path(__file__).parent
-"""The folder of these programs."""
 TESTS = SUPPORT.parent

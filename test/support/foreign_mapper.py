@@ -26,8 +26,8 @@ from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.semantics.labels import LabelSet
 
 MISCHIEF = sys.argv[1]
+# Names of processes, of which Linux keeps 15 letters.
 NODES = ('map_recorder', 'evaluator', 'simulator_bridg')
-"""Names of processes, of which Linux keeps 15 letters."""
 MISCHIEF_FRAME = 2
 SLOW_S = 0.1
 ORDER = os.environ.get('TEST_ORDER', '') if MISCHIEF == 'on_order' else ''

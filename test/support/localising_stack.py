@@ -12,8 +12,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from scipy.spatial.transform import Rotation
 from tf2_msgs.msg import TFMessage
 
+# What its loop closures say, once and for all.
 MAP_TO_ODOM = np.array([[0, -1, 0, 0.5], [1, 0, 0, -0.25], [0, 0, 1, 0], [0, 0, 0, 1.0]])
-"""What its loop closures say, once and for all."""
 
 LATCHED = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from osmabench_ros.bringup.spec.node_spec import PACKAGE
 from osmabench_ros.errors import ConfigError, choose
 
+# Arguments that launch reads itself, whatever a file declares.
 OF_LAUNCH = frozenset(
     ('emulate_tty', 'launch-prefix', 'launch-prefix-filter', 'sigkill_timeout', 'sigterm_timeout')
 )
-"""Arguments that launch reads itself, whatever a file declares."""
 
 
 def check_argument_names(arguments: Sequence[str], declared: Sequence[str], file: str) -> None:

@@ -27,8 +27,8 @@ from osmabench_ros.errors import ConfigError, errors_as
 from osmabench_ros.geometry.pose import Pose
 
 GRACE_S = 5.0
+# The name under which launch looks for a command to start all processes with.
 LAUNCH_PREFIX = 'launch-prefix'
-"""The name under which launch looks for a command to start all processes with."""
 INTERRUPT_AT_PARENTS_DEATH = 'setpriv --pdeathsig INT'
 
 
@@ -45,8 +45,8 @@ def guard_processes(context: LaunchContext) -> None:
 
 
 DOMAIN_VARIABLE, AUTO_DOMAIN = 'ROS_DOMAIN_ID', 'auto'
+# The highest domain with ports only for itself.
 LAST_DOMAIN = 232
-"""The highest domain with ports only for itself."""
 
 _held = ExitStack()
 
@@ -63,8 +63,8 @@ def _enter_domain(context: LaunchContext) -> None:
     context.environment[DOMAIN_VARIABLE] = text
 
 
+# What ROS knows as ROS_AUTOMATIC_DISCOVERY_RANGE.
 RANGES = (isolation.LOCALHOST, 'SUBNET', 'OFF', 'SYSTEM_DEFAULT')
-"""What ROS knows as ROS_AUTOMATIC_DISCOVERY_RANGE."""
 
 BOOLEANS = {'true': True, 'false': False}
 
@@ -138,8 +138,8 @@ def _pose(text: str) -> Pose:
     return Pose.from_quaternion(numbers[3:], numbers[:3])
 
 
+# Takes the values of arguments by name, and returns the actions that start processes.
 Start = Callable[[LaunchContext, dict[str, Any]], list[LaunchDescriptionEntity]]
-"""Takes the values of arguments by name, and returns the actions that start processes."""
 
 
 def describe_launch(arguments: Sequence[Argument], start: Start) -> LaunchDescription:

@@ -105,5 +105,5 @@ def error_if_interrupted(over: Callable[[], bool]) -> list[LaunchDescriptionEnti
     ]
 
 
+# The instance of this process.
 interrupts = Interrupts()
-"""The instance of this process."""

@@ -25,11 +25,11 @@ from osmabench_ros.bringup.spec.node_spec import PACKAGE, NodeSpec
 from osmabench_ros.errors import MissingDependencyError, ParticipantError, RunError
 from osmabench_ros.ros.node.parameters import AUTOSTART
 
+# Takes the exit code of the node that ends the run; returns actions, or raises.
 Verdict = Callable[[int], list[LaunchDescriptionEntity]]
-"""Takes the exit code of the node that ends the run; returns actions, or raises."""
 
+# A recorder may have a map or a bag to finish when it is asked to end.
 STOP_S = '30'
-"""A recorder may have a map or a bag to finish when it is asked to end."""
 
 
 _claims = NodeClaims()

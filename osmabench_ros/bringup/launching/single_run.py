@@ -19,8 +19,8 @@ from osmabench_ros.runs.matrix_on_disk import write_manifest
 from osmabench_ros.runs.plan import RunPlan
 
 BASE = 'single_run'
+# Of a configuration, with values that are arguments of the bridge too.
 SECTIONS = ('simulator', 'camera', 'trajectory', 'pacing')
-"""Of a configuration, with values that are arguments of the bridge too."""
 
 
 def plan_single_run(values: Mapping[str, Any], out: Path, progress: Progress) -> RunPlan:

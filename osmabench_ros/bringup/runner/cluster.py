@@ -31,12 +31,12 @@ from osmabench_ros.runs.run_manifest import mapper_files, scene_name
 
 CONNECT_S = 10.0
 NEWS_EVERY_S = 1.0
+# A label that Ray gives every node.
 NODE_ID = 'ray.io/node-id'
-"""A label that Ray gives every node."""
 
 
+# The last file of an upload: the SHA-256 of every other; without it an upload is not whole.
 UPLOADED = 'uploaded.json'
-"""The last file of an upload: the SHA-256 of every other; without it an upload is not whole."""
 
 
 def check_address(url: str) -> None:

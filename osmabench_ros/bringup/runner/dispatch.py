@@ -29,14 +29,14 @@ from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.report_model import RunReport
 
+# How long a back end waits for messages.
 LOOK_EVERY_S = 0.5
-"""How long a back end waits for messages."""
+# Seconds that workers have to stop their nodes after an interrupt.
 END_S = 30.0
-"""Seconds that workers have to stop their nodes after an interrupt."""
+# The exit code after Ctrl-C.
 INTERRUPTED = 130
-"""The exit code after Ctrl-C."""
+# Runs under way that have a line in the terminal.
 MAX_SHOWN = 12
-"""Runs under way that have a line in the terminal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,14 +102,14 @@ class BackEnd(Protocol):
 
 
 GIB = 2**30
+# Memory of a run of a bundled mapper, unless it says otherwise.
 RUN_BYTES = 2 * GIB
-"""Memory of a run of a bundled mapper, unless it says otherwise."""
 
+# Where Linux shows a container its limits.
 CGROUP = Path('/sys/fs/cgroup')
-"""Where Linux shows a container its limits."""
 
+# Sums of fractions are rounded.
 _FULL = 1 + 1e-9
-"""Sums of fractions are rounded."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,10 @@ from socket import socketpair
 
 import numpy as np
 
+# Modules that all nodes have from their start: they would import most of them in every run.
+#
+# Torch, Open3D and OpenGL are left to the nodes that use them, so that the memory of a node is
+# its.
 PRELOADED_MODULES = (
     *(
         f'osmabench_ros.nodes.{name}_node'
@@ -37,10 +41,6 @@ PRELOADED_MODULES = (
     'scipy.optimize',
     'scipy.special',
 )  # fmt: skip
-"""Modules that all nodes have from their start: they would import most of them in every run.
-
-Torch, Open3D and OpenGL are left to the nodes that use them, so that the memory of a node is its.
-"""
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ HOST_MODULE = 'osmabench_ros.bringup.runner.node_host'
 IMPORT_TIMEOUT_S = 120.0
 END_S = 5.0
 
+# Options of prctl(2).
 PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
-"""Options of prctl(2)."""
 
 
 def gpu_memory_bytes(pids: Collection[int]) -> int | None:

@@ -21,8 +21,8 @@ from osmabench_ros.ros.node.diagnostics import complaints_of, values_of
 from osmabench_ros.ros.node.participants import UNKNOWN_NODE
 from osmabench_ros.runs.timings import Participation
 
+# Largest announcement of a map; it holds the scene graph and no points.
 MAX_MAP_BYTES = 512 * 2**20
-"""Largest announcement of a map; it holds the scene graph and no points."""
 
 
 LATENCIES = (

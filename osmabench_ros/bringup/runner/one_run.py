@@ -24,12 +24,12 @@ from osmabench_ros.runs.preparation import Preparation, run_warnings
 from osmabench_ros.runs.report_model import RunReport, Status
 from osmabench_ros.runs.timings import TIMINGS, Measurements, Participation, timings_of
 
+# For a process to start and one lifecycle transition; Habitat-Sim needs half a minute.
 START_TIMEOUT_S = 120.0
-"""For a process to start and one lifecycle transition; Habitat-Sim needs half a minute."""
+# For a participant that never comes, the bridge itself gives up first.
 STALL_MARGIN_S = 120.0
-"""For a participant that never comes, the bridge itself gives up first."""
+# How long /diagnostics may be on the way from a node that has ended.
 LAST_WORDS_S = 2.0
-"""How long /diagnostics may be on the way from a node that has ended."""
 
 
 def _stop_all(processes: dict[str, node_processes.ManagedProcess]) -> None:

@@ -42,13 +42,13 @@ from osmabench_ros.sequences.pose_topics import read_transforms
 
 CHECKS = CheckTables(Path(__file__).with_name('checks.yaml'))
 
+# Encodings that images may have, the contract's own first.
 ENCODINGS = {
     topics.COLOR: encodings.COLOR_ENCODINGS,
     topics.DEPTH: encodings.DEPTH_ENCODINGS,
     topics.SEMANTIC: encodings.SEMANTIC_ENCODINGS,
     topics.INSTANCE: encodings.INSTANCE_ENCODINGS,
 }
-"""Encodings that images may have, the contract's own first."""
 
 
 def check_encoding(topic: str, image: Image) -> list[Finding]:
@@ -287,8 +287,8 @@ def examine_map(name: str, type_name: str, seen: StackObservation) -> list[Findi
     )
 
 
+# Stamps this near to the system's time are taken from it; others are simulated.
 WALL_WINDOW_S = 24 * 3600.0
-"""Stamps this near to the system's time are taken from it; others are simulated."""
 
 
 def check_rate(record: TopicRecord, declared_hz: float | None) -> list[Finding]:

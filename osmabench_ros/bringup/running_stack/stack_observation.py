@@ -18,12 +18,12 @@ from osmabench_ros.ros.messages.message_definitions import interface_class, is_i
 from osmabench_ros.ros.messages.poses import SECOND_NS
 from osmabench_ros.sequences.bags.bag_types import stamp_at
 
+# Whole messages of a topic that are kept, the newest of them.
 KEPT_BYTES = 64 * 2**20
-"""Whole messages of a topic that are kept, the newest of them."""
 
 DEPTH = 50
+# Of a serialised message, before its header.
 CDR_BYTES = 4
-"""Of a serialised message, before its header."""
 
 
 @dataclass
@@ -108,14 +108,14 @@ class TopicListener(TopicRecord):
         return self
 
 
+# How long participants of the network usually take to find each other.
 DISCOVERY_S = 2.0
-"""How long participants of the network usually take to find each other."""
 
+# Longest wait for required topics: a lost announcement is repeated after 3 s.
 PATIENCE_S = 10.0
-"""Longest wait for required topics: a lost announcement is repeated after 3 s."""
 
+# Longest time of listening while further publishers come, in times the time asked for.
 LONGEST = 4
-"""Longest time of listening while further publishers come, in times the time asked for."""
 
 LOOK_S = 0.2
 KEPT_IMAGES, KEPT_MESSAGES = 3, 2000

@@ -38,8 +38,8 @@ TOPICS = {
     'odometry': topics.ODOMETRY,
 }
 LABEL_SPACE = 'label_space.yaml'
+# In the folder of a run, for the files of the stack.
 STACK_FOLDER = 'stack'
-"""In the folder of a run, for the files of the stack."""
 
 
 def stack_values(

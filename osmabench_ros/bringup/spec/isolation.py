@@ -20,20 +20,20 @@ from osmabench_ros.base.files import sha256_of_data
 from osmabench_ros.errors import RunError
 
 FOLDER = Path('/dev/shm')  # noqa: S108 - where Linux keeps POSIX shared memory
+# Of a process, where there is enough: images of several megabytes on their way at once.
 SEGMENT_BYTES = 32 * 2**20
-"""Of a process, where there is enough: images of several megabytes on their way at once."""
 
+# What Fast DDS takes unasked.
 SMALLEST_SEGMENT_BYTES = 2**19
-"""What Fast DDS takes unasked."""
 
+# Most processes of a run, and bytes that Fast DDS takes for each on top of the segment.
 PROCESSES, PORT_BYTES = 8, 2**20
-"""Most processes of a run, and bytes that Fast DDS takes for each on top of the segment."""
 
+# Names by which config/fastdds_localhost.xml reads the sizes.
 SEGMENT_VARIABLE, MESSAGE_VARIABLE = 'OSMABENCH_SEGMENT_BYTES', 'OSMABENCH_MESSAGE_BYTES'
-"""Names by which config/fastdds_localhost.xml reads the sizes."""
 
+# What Fast DDS calls the file that the process of a segment keeps locked.
 SEGMENT_LOCK = re.compile('fastrtps_[0-9a-f]{16}_el')
-"""What Fast DDS calls the file that the process of a segment keeps locked."""
 
 
 def free_bytes() -> int | None:
@@ -72,8 +72,8 @@ def remove_if_dead(lock_file: Path) -> None:
         lock_file.unlink()
 
 
+# Domains with ports below Linux's ephemeral ones; 0 to 19 are left to people.
 FIRST_DOMAIN, LAST_DOMAIN = 20, 99
-"""Domains with ports below Linux's ephemeral ones; 0 to 19 are left to people."""
 
 CLAIM = '\0osmabench-{}'
 
@@ -123,14 +123,14 @@ def _note_use(file: Path) -> None:
         os.close(handle)
 
 
+# Names by which the Fast DDS of Jazzy and of later distributions finds its transports.
 TRANSPORT_VARIABLES = ('FASTRTPS_DEFAULT_PROFILES_FILE', 'FASTDDS_DEFAULT_PROFILES_FILE')
-"""Names by which the Fast DDS of Jazzy and of later distributions finds its transports."""
 
 RANGE_VARIABLE = 'ROS_AUTOMATIC_DISCOVERY_RANGE'
 LOCALHOST = 'LOCALHOST'
 
+# Variables of a shell that would lead a run to other machines.
 FAR_VARIABLES = ('ROS_STATIC_PEERS', 'ROS_DISCOVERY_SERVER')
-"""Variables of a shell that would lead a run to other machines."""
 
 
 def transport_environment(
@@ -185,8 +185,8 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
         os.environ.update({name: before[name] for name in variables.keys() & before.keys()})
 
 
+# How long to look for nodes that have no lock: of other users, machines and containers.
 LOOK_S = 1.0
-"""How long to look for nodes that have no lock: of other users, machines and containers."""
 LOOK_PERIOD_S = 0.1
 
 

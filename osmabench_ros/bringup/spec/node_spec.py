@@ -11,8 +11,8 @@ from osmabench_ros.ros.node.parameters import PLAN_FILE
 from osmabench_ros.ros.node.settings import TfSettings
 
 PACKAGE = 'osmabench_ros'
+# Name of a third-party node or stack; an adapter called MAPPER publishes its map.
 METHOD = 'method'
-"""Name of a third-party node or stack; an adapter called MAPPER publishes its map."""
 
 
 @dataclass(frozen=True)

@@ -20,15 +20,15 @@ from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.mappers.fusion import FusedCells, VoxelFusion, voxel_indices
 from osmabench_ros.mappers.open_vocabulary.features import EXTRA
 
+# Distance at which points of two clouds lie on each other: delta_nn of the paper.
 NEAR_M = 0.025
-"""Distance at which points of two clouds lie on each other: delta_nn of the paper."""
 
+# How often objects of the map are compared with each other.
 MERGE_EVERY_FRAMES = 20
-"""How often objects of the map are compared with each other."""
 
+# Two objects become one if more than this fraction of the smaller is on the other and the cosine
+# of their features is larger; as in the published code.
 MERGE_OVERLAP, MERGE_SIMILARITY = 0.7, 0.7
-"""Two objects become one if more than this fraction of the smaller lies on the other and the
-cosine of their features is larger; as in the published code."""
 
 
 class AssociationOptions(Strict):
@@ -259,21 +259,21 @@ class Detections:
     names: tuple[str, ...]
 
 
+# Cluster of points that lie in none.
 NOISE = -1
-"""Cluster of points that lie in none."""
 
 
+# Clouds are thinned to one point per voxel. All values are ConceptGraphs' values.
 VOXEL_M = 0.025
-"""Clouds are thinned to one point per voxel. All values are those of ConceptGraphs."""
 
+# Pixels farther away are left out.
 MAX_DEPTH_M = 6.0
-"""Pixels farther away are left out."""
 
+# Clouds with fewer points are left out.
 MIN_POINTS = 16
-"""Clouds with fewer points are left out."""
 
+# Radius and number of neighbours of DBSCAN, which cleans each cloud (section III-A).
 CLUSTER_M, CLUSTER_POINTS = 0.1, 10
-"""Radius and number of neighbours of DBSCAN, which cleans each cloud (section III-A)."""
 
 
 @dataclass(frozen=True, eq=False)

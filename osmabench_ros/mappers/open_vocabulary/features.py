@@ -19,12 +19,12 @@ from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError, MissingDependencyError, needing
 
 EXTRA = extra('open_vocabulary')
+# Begins names of encoders of open_clip, ``'open_clip:ViT-H-14/laion2b_s32b_b79k'``.
 OPEN_CLIP = 'open_clip:'
-"""Begins names of encoders of open_clip, ``'open_clip:ViT-H-14/laion2b_s32b_b79k'``."""
 
 
+# The context of a crop around the box of its mask.
 MARGIN_PX = 20
-"""The context of a crop around the box of its mask."""
 
 
 class FeatureOptions(Strict):

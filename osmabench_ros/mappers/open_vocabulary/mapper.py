@@ -52,11 +52,11 @@ from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneNode
 
 NAME = 'open_vocabulary'
+# Masks with fewer pixels are left out; as in the code of ConceptGraphs.
 MIN_MASK_PIXELS = 25
-"""Masks with fewer pixels are left out; as in the code of ConceptGraphs."""
 
+# Feature space of the objects.
 SPACE = 'objects'
-"""Feature space of the objects."""
 
 
 class OpenVocabularyOptions(Strict):

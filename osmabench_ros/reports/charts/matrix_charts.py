@@ -21,8 +21,8 @@ from osmabench_ros.reports.tidy import Run, find_reference_mappers, select_map_h
 
 _WIDTH_PX, _LEAST_PANEL_PX, _LETTER_PX, _ROW_PX = 990, 85, 7, 19
 _MOST_PANELS = 4
+# Percent; the axis is not shortened below this range.
 _LEAST_RANGE = 2.0
-"""Percent; the axis is not shortened below this range."""
 _BOUNDS = ['value', 'low', 'high']
 
 

@@ -14,25 +14,25 @@ import altair as alt
 import vl_convert
 import yaml
 
+# A Vega-Lite specification.
 Chart = dict[str, Any]
-"""A Vega-Lite specification."""
 
+# Charts by name, those that there are data for.
 Charts = Mapping[str, Chart]
-"""Charts by name, those that there are data for."""
 
 STYLE = Path(__file__).parents[1] / 'page' / 'templates' / 'page.css'
+# Colours of the page, light or dark; a browser looks them up when it draws.
 INK = 'var(--ink)'
 MUTED = 'var(--muted)'
 SERIES = tuple(f'var(--series-{number})' for number in range(1, 7))
-"""Colours of the page, light or dark; a browser looks them up when it draws."""
 
 _STYLE = Path(__file__).with_name('style.yaml')
 _VEGA_LITE = '.'.join(alt.SCHEMA_VERSION.removeprefix('v').split('.')[:2])
+# Start of the checksum of a name; from it each method of this package has another colour, and the
+# methods of the demonstration have colours that are far apart.
 _START = 18337
-"""Of the checksum of a name; from it each method of this package has its own colour, and
-those of the demonstration have colours that are far apart."""
+# Ends the name of a method that is given the truth.
 REFERENCE = ' (reference)'
-"""Ends the name of a method that is given the truth."""
 
 _IS_REFERENCE = "(indexof(datum.method, '(reference)') > 0)"
 
@@ -83,10 +83,10 @@ def encode_method_color(
     return alt.Color('method:N').scale(domain=domain, range=[colors[name] for name in names])
 
 
+# The text of `interval` in tooltips.
 _INTERVAL = (
     "isValid(datum.low) ? format(datum.low, '.4~g') + ' to ' + format(datum.high, '.4~g') : 'none'"
 )
-"""The text of `interval` in tooltips."""
 
 
 def make_base(*encoding: Any, **titles: str) -> alt.Chart:

@@ -184,8 +184,8 @@ def write_configuration_text(plans: Sequence[RunPlan]) -> str:
 
 
 RUNS_A_PAGE = 100
+# Failures, unmet requirements and warnings on the first page; report.json has all.
 MOST_NOTICES = 20
-"""Failures, unmet requirements and warnings on the first page; report.json has all."""
 
 
 class PagedReport:

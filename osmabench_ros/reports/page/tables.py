@@ -293,12 +293,12 @@ def _compute_fractions(counts: pd.Series) -> pd.DataFrame:
     return 100 * rows.div(sizes[shown], axis=0)
 
 
+# Categories of the exact questions in each block that OSMa-Bench++ compares.
 _KNOWN = Path(__file__).with_name('protocol_tables.yaml')
 _STANDARD = {
     MEASUREMENTS: ('Measurement',),
     RELATIONS: ('Relations-Spatial', 'Relations-Functional'),
 }
-"""Categories of the exact questions in each block that OSMa-Bench++ compares."""
 
 
 @dataclass(frozen=True)

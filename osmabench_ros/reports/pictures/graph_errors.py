@@ -63,8 +63,8 @@ def compute_object_shares(codes: NDArray[np.uint8], truth: GroundTruth) -> dict[
     return {int(number): float(share) for number, share in zip(ids, found, strict=True)}
 
 
+# Label of hallucinated points in a cloud of errors; smaller ones index OUTCOMES.
 HALLUCINATED_CODE = len(OUTCOMES)
-"""Label of hallucinated points in a cloud of errors; smaller ones index OUTCOMES."""
 
 _MIN_IOU = 0.25
 

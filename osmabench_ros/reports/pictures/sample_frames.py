@@ -58,8 +58,8 @@ _COARSE_WIDTH_PX = 96
 _BEHIND_M = 0.1
 _FEWEST_POINTS = 4
 
+# Left, top, width and height in percent of the image.
 Rectangle = tuple[float, float, float, float]
-"""Left, top, width and height in percent of the image."""
 
 
 @dataclass(frozen=True)

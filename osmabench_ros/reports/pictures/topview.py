@@ -9,8 +9,8 @@ from scipy import ndimage
 
 from osmabench_ros.semantics.storeys import find_storey
 
+# Height above the floor; higher surfaces (ceilings, lintels, lamps) are cut away.
 CUT_HEIGHT_M = 2.0
-"""Height above the floor; higher surfaces (ceilings, lintels, lamps) are cut away."""
 
 BELOW_FLOOR_M = 0.5
 _MOST_CELLS = 560
@@ -22,8 +22,8 @@ _SHADE_STEPS = (1, 2, 4)
 _SHADE_STRENGTH = 0.9
 _DEEPEST_M = 0.6
 
+# The row of the point in every cell of an image, -1 where there is none.
 Rows = NDArray[np.int64]
-"""The row of the point in every cell of an image, -1 where there is none."""
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 
+# Of the maps of a page together, so that the page stays below 5 MB.
 MOST_POINTS = 100_000
-"""Of the maps of a page together, so that the page stays below 5 MB."""
 
 LARGEST_CLOUD = 20_000
 MOST_FRAMES = 90
@@ -197,8 +197,8 @@ def _pack_array(values: NDArray[Any]) -> str:
     return base64.b64encode(zlib.compress(values.tobytes(), 9)).decode()
 
 
+# Where in trimesh's page the libraries end and its own viewer begins.
 _OF_THE_VIEWER = 'var camera'
-"""Where in trimesh's page the libraries end and its own viewer begins."""
 
 
 @cache

@@ -11,8 +11,8 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.msg import EvaluationReport, MetricValue, RunInfo
 from osmabench_ros.runs.report_model import RunReport
 
+# Of a run_info: frames per second or times the speed, and characters of a name.
 MAX_RATE, MAX_NAME = 1e6, 1000
-"""Of a run_info: frames per second or times the speed, and characters of a name."""
 
 
 def check_run_info(message: RunInfo) -> None:

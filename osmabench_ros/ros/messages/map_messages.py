@@ -159,8 +159,8 @@ def graph_to_message(graph: SceneGraph) -> SceneGraphMessage:
     return message
 
 
+# Points of the cloud for RViz; the whole map is in the chunks.
 MAX_VIEWED_POINTS = 200_000
-"""Points of the cloud for RViz; the whole map is in the chunks."""
 
 
 def map_to_messages(
@@ -199,12 +199,12 @@ def map_to_messages(
     return announcement, chunks
 
 
+# Types of the topics of a map, without its chunks.
 LATCHED: dict[str, type[Any]] = {
     topics.SEMANTIC_MAP: SemanticMapMessage,
     topics.SEMANTIC_MAP_POINTS: PointCloud2,
     topics.SEMANTIC_MAP_MARKERS: MarkerArray,
 }
-"""Types of the topics of a map, without its chunks."""
 
 
 class MapPublisher:

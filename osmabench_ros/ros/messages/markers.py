@@ -15,17 +15,16 @@ from osmabench_ros.ros.messages.images import color_message
 from osmabench_ros.ros.messages.poses import point_message, pose_message, vector_message
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneGraph, SceneNode
 
+# Namespaces of the markers, so that a viewer can switch them on and off.
+#
+# Every relation has a namespace below the namespace of the edges, such as ``edges/on``, because a
+# map has thousands of "near". Nodes that are not objects, and their labels, are below STRUCTURE.
 NODES, EDGES, LABELS = 'nodes', 'edges', 'labels'
-"""Namespaces of the markers, so that a viewer can switch them on and off.
-
-Every relation has a namespace below that of the edges, such as ``edges/on``, because a map has
-thousands of "near". Nodes that are not objects, and their labels, are below STRUCTURE.
-"""
 
 STRUCTURE = 'structure'
 
+# Texts slow a viewer down; the texts of the largest nodes are kept.
 MAX_LABELS = 1000
-"""Texts are what slows a viewer down; those of the largest nodes are kept."""
 
 MAX_EDGES = 20_000
 MAX_TEXT = 60

@@ -17,8 +17,8 @@ from osmabench_ros.msg import FrameAck
 from osmabench_ros.ros.messages import images, poses
 from osmabench_ros.ros.qos import create_checked_subscription, frame_profile, lossless_profile
 
+# Incomplete frames that are kept; older ones are given up and counted.
 MAX_PENDING = 32
-"""Incomplete frames that are kept; older ones are given up and counted."""
 
 
 class FrameReceiver:
@@ -114,6 +114,7 @@ class FrameReceiver:
         self._on_frame(frame)
 
 
+# Topics of the images of a frame, and the forms of their pixels, by field.
 PIXELS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     'color': (topics.COLOR, color_of),
     'depth_m': (topics.DEPTH, depth_of),
@@ -121,7 +122,6 @@ PIXELS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     'instance': (topics.INSTANCE, instances_of),
     'albedo': (topics.ALBEDO, color_of),
 }
-"""Topics of the images of a frame, and the forms of their pixels, by field."""
 
 
 def frame_from_messages(index: int, stamp_ns: int, parts: dict[str, Any]) -> Frame:
@@ -185,8 +185,8 @@ class RecentWork:
         }
 
 
+# Frame index of a participant that does not count.
 UNCOUNTED = 2**32 - 1
-"""Frame index of a participant that does not count."""
 
 
 class Acknowledger:

@@ -29,11 +29,11 @@ from osmabench_ros.ros.node.parameters import (
 )
 from osmabench_ros.ros.qos import create_checked_subscription, latched_profile
 
+# Starts the line on stderr that says why a node ended.
 ERROR_PREFIX = 'osmabench: error: '
-"""Starts the line on stderr that says why a node ended."""
 
+# Label of the state in which a node may get another plan.
 UNCONFIGURED = 'unconfigured'
-"""Label of the state in which a node may get another plan."""
 
 
 class WhileActive(MutuallyExclusiveCallbackGroup):

@@ -16,8 +16,8 @@ from osmabench_ros.base.log import show_warnings_as_lines
 from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.ros.node.lifecycle import ERROR_PREFIX, BenchmarkNode
 
+# Exit code of a process that was asked to end before it had given its result.
 INTERRUPTED = 130
-"""Exit code of a process that was asked to end before it had given its result."""
 
 LOOK_EVERY_S = 0.2
 

@@ -12,8 +12,8 @@ from osmabench_ros.base.settings import Model, Setting, settings_of, with_settin
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import ConfigError, choose
 
+# Parameters that rclpy declares by itself, and the prefixes of its overrides.
 BUILT_IN = ('use_sim_time', 'start_type_description_service')
-"""Parameters that rclpy declares by itself, and the prefixes of its own overrides."""
 
 
 PLAN_FILE = Setting(

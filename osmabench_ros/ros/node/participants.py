@@ -106,14 +106,14 @@ def _missing_endpoints(node: Node, name: str, *, acks: bool) -> list[str]:
     return missing
 
 
+# Between two looks at the graph; it is in memory, a look takes a millisecond.
 PERIOD_S = 0.25
-"""Between two looks at the graph; it is in memory, a look takes a millisecond."""
 
+# Length of the common prefix of all publishers of one DDS participant, i.e. one process.
 PARTICIPANT_BYTES = 12
-"""Length of the common prefix of all publishers of one DDS participant, i.e. one process."""
 
+# The name that ROS gives a publisher while it does not know the node.
 UNKNOWN_NODE = '_NODE_NAME_UNKNOWN_'
-"""The name that ROS gives a publisher while it does not know the node."""
 
 WITH_ONE_PUBLISHER = tuple(item.name for item in CONTRACT if item.name != topics.FRAME_ACK)
 

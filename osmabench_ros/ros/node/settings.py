@@ -20,8 +20,8 @@ from osmabench_ros.runs import config
 from osmabench_ros.sequences.reading import SequenceReading, reading_from_text
 from osmabench_ros.simulation.conditions import Condition
 
+# REP 105; what world_to_map places where the edges of the stack are not declared.
 DEFAULT_MAP_FRAME = 'map'
-"""REP 105; what world_to_map places where the edges of the stack are not declared."""
 
 
 class TfSettings(Strict):

@@ -50,8 +50,8 @@ from osmabench_ros.vqa.exact.generation import SUITE
 from osmabench_ros.vqa.questions import Question
 
 WAITING = 'waiting for another evaluation'
+# How long an evaluation gets to notice that it was cancelled before its thread is left behind.
 STOP_TIMEOUT_S = 3.0
-"""How long an evaluation gets to notice that it was cancelled before its thread is left alone."""
 _FILES = (question_files.QUESTIONS, question_files.ANSWERS, question_files.VERDICTS)
 
 
@@ -83,15 +83,15 @@ def settle_questions(folder: Path, suites: Sequence[str], *, complete: bool) -> 
 
 
 ANSWERS_FOLDER = 'vqa'
+# Condition or simulator of a map that no run recorded.
 UNKNOWN = 'unknown'
-"""Condition or simulator of a map that no run recorded."""
 REPORT, INCOMPLETE = 'report.json', 'incomplete.json'
+# Next to the folder of a map: the images that the run kept.
 FRAMES_FOLDER = 'frames'
-"""Beside the folder of a map: the images that the run kept."""
+# Next to the folder of a map: the true poses of the camera, by stamp.
 TRUE_TRAJECTORY = 'true_trajectory.tum'
-"""Beside the folder of a map: the true poses of the camera, by stamp."""
+# Name of the digest of suites and options in incomplete.json.
 SUITES = 'suites'
-"""Name of the digest of suites and options in incomplete.json."""
 
 
 @dataclass(frozen=True)
@@ -482,8 +482,8 @@ class EvaluationQueue:
 
 
 SCHEMA = 'osmabench.growth/1'
+# File of the scores over time, next to the report of the run.
 OVER_TIME = 'growth.json'
-"""File of the scores over time, next to the report of the run."""
 
 
 class ReportOverTime(Strict):

@@ -18,8 +18,8 @@ from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet
 from osmabench_ros.suites.suite import Labeller, NodeLabeller, Similarity, TextEncoder
 
+# Feature space that is made of the captions of nodes.
 CAPTIONS = 'captions'
-"""Feature space that is made of the captions of nodes."""
 
 
 def with_caption_features(semantic_map: SemanticMap, embedder: TextEmbedder) -> SemanticMap:
@@ -38,8 +38,8 @@ def with_caption_features(semantic_map: SemanticMap, embedder: TextEmbedder) -> 
 
 
 _NOT_HERE = ' (not here: install open-clip-torch, or name a file under text_features)'
+# Ranks that top-k accuracies may ask for.
 _NAMES_OF_A_NODE = 5
-"""Ranks that top-k accuracies may ask for."""
 
 
 class OpenClipEmbedder:

@@ -16,24 +16,24 @@ from osmabench_ros.scenes.apartment.tables import Names, evaluate, read_table
 from osmabench_ros.scenes.scene import Material
 
 SIZE = 256
+# Of each pixel, from 0 to 1.
 _v, _u = np.mgrid[0:SIZE, 0:SIZE] / SIZE
-"""Of each pixel, from 0 to 1."""
 
 
+# Shape (SIZE, SIZE) if grey, or (SIZE, SIZE, 3), from 0 to 1.
 Pattern = NDArray[np.float64]
-"""Shape (SIZE, SIZE) if grey, or (SIZE, SIZE, 3), from 0 to 1."""
 RGB = tuple[float, float, float]
 
+# sRGB of the colour names that attributes use.
 COLORS: dict[str, RGB] = {
     name: (r, g, b) for name, (r, g, b) in read_table('finishes')['colors'].items()
 }
-"""sRGB of the colour names that attributes use."""
 
+# Standard deviations of an instance's sRGB from its named colour: in common, a channel.
 SHADE_SIGMA, HUE_SIGMA = 0.05, 0.012
-"""Standard deviations of an instance's sRGB from its named colour: in common, a channel."""
 
+# Metal of another colour is painted.
 BARE = ('silver', 'gold')
-"""Metal of another colour is painted."""
 
 
 @dataclass(frozen=True)
@@ -173,8 +173,8 @@ def _draw_screen(rng: np.random.Generator) -> Pattern:
     return np.where(lines[..., None], [0.2, 0.25, 0.3], image)
 
 
+# Textures in colour; the others are in a table.
 _IMAGES = {'picture': _draw_picture, 'screen': _draw_screen}
-"""Textures in colour; the others are in a table."""
 
 
 @cache

@@ -6,7 +6,7 @@ front of it, in the room (`free`, with margins along x and y), on a wall at a he
 the room has that piece). A step that hangs a piece `above` another is left out if that found no
 place, and one `unless` another if that found one. If a piece found no place that the room `must`
 have, all is drawn again. Other steps `put` pieces onto the supports (`places`) of a piece in turn,
-stand some `around` it, or stand a `row` of pieces.
+put some `around` it, or put up a `row` of pieces.
 """
 
 import hashlib
@@ -88,8 +88,8 @@ def make_room_lights(placed: Sequence[PlacedPiece], rooms: tuple[Room, ...]) -> 
     return tuple(lights)
 
 
+# Part of the scene's digest; raised whenever the same seed gives another apartment.
 VERSION = 1
-"""Part of the scene's digest; raised whenever the same seed gives another apartment."""
 
 ATTEMPTS = 20
 

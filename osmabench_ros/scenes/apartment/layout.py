@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from osmabench_ros.scenes.apartment.tables import naming_keys, read_room, read_table
 
+# Thickness of a wall; each of two neighbouring rooms owns half.
 WALL_M = 0.12
-"""Thickness of a wall; each of two neighbouring rooms owns half."""
 
 DOOR_HEIGHT_M = 2.05
+# Thickness of the frame that lines a doorway; it narrows the passage on either side.
 FRAME_M = 0.04
-"""Thickness of the frame that lines a doorway; it narrows the passage on either side."""
 
+# Least and greatest height of a ceiling.
 HEIGHT_M = (2.5, 2.75)
-"""Least and greatest height of a ceiling."""
 
 WINDOW_SILL_M = 0.95
 WINDOW_HEAD_M = 2.1

@@ -243,6 +243,7 @@ def _make_folds(size: Sequence[float], depth: float, count: int) -> solids.Solid
     return solids.ribbon(wave, height_m, thickness_m)
 
 
+# Makers by the key that holds the size: a block around its middle, a radius and height, ends.
 _SOLIDS: dict[str, Callable[..., solids.Solid]] = {
     'block': solids.box,
     'cylinder': lambda size, **options: solids.cylinder(*size, **options),
@@ -251,4 +252,3 @@ _SOLIDS: dict[str, Callable[..., solids.Solid]] = {
     'ellipsoid': solids.ellipsoid,
     'folds': _make_folds,
 }
-"""Makers by the key that holds the size: a block around its middle, a radius and height, ends."""

@@ -17,19 +17,19 @@ from osmabench_ros.scenes.apartment.layout import RoomPlan, RoomSide
 from osmabench_ros.scenes.apartment.pieces import Piece, Support, build
 from osmabench_ros.semantics.scene_graph import RelationType
 
+# Least distance between two pieces, and between a piece and a wall.
 GAP_M = 0.012
-"""Least distance between two pieces, and between a piece and a wall."""
 
+# Least distance of an object on a wall from all others, so that none seems to carry it.
 HANGING_GAP_M = 0.06
-"""Least distance of an object on a wall from all others, so that none seems to carry it."""
 
+# Half the width of the way that always stays open; a robot of radius 0.2 m needs less.
 WALK_RADIUS_M = 0.32
-"""Half the width of the way that always stays open; a robot of radius 0.2 m needs less."""
 
 WALK_HEIGHT_M = 1.9
 CELL_M = 0.05
+# Least fraction of the free floor that can be reached from the doors.
 CONNECTED_SHARE = 0.9
-"""Least fraction of the free floor that can be reached from the doors."""
 
 DOOR_CLEARANCE_M = 0.75
 TRIES = 60
@@ -154,15 +154,15 @@ def _find_near(values: NDArray[np.float64], low: float, high: float) -> NDArray[
     return (values > low - WALK_RADIUS_M) & (values < high + WALK_RADIUS_M)
 
 
+# Least distance between two objects on one support.
 SPACING_M = 0.015
-"""Least distance between two objects on one support."""
 
+# Distance between neighbouring pieces.
 BESIDE_M = 0.05
-"""Distance between neighbouring pieces."""
 
 SPOT_TRIES = 25
+# Free floor in front of pieces in a row.
 ROW_FRONT_M = 0.8
-"""Free floor in front of pieces that stand side by side."""
 
 
 class NoSpaceError(Exception):

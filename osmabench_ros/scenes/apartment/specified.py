@@ -26,19 +26,19 @@ from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import RelationType
 
 ATTEMPTS = 16
+# How much larger the rooms are in each attempt than in the one before.
 GROWTH = 1.06
-"""How much larger the rooms are in each attempt than in the one before."""
 
 _CARRIED = (spec.SpecifiedRelation.ON, spec.SpecifiedRelation.IN, spec.SpecifiedRelation.UNDER)
+# Gaps between the footprints of neighbouring objects, metres.
 _BESIDE = {
     spec.SpecifiedRelation.AROUND: (0.05, 0.12),
     spec.SpecifiedRelation.NEXT_TO: (0.05, 0.2),
     spec.SpecifiedRelation.NEAR: (0.4, 0.7),
 }
-"""Gaps between the footprints of neighbouring objects, metres."""
 
+# Footprint from which an object goes to a wall, unless its table lets it be free of walls.
 _LARGE_M2 = 0.35
-"""Footprint from which an object goes to a wall, unless its table lets it stand free."""
 
 
 def build_specified_apartment(specification: spec.SceneSpecification, seed: int) -> Scene:

@@ -23,8 +23,8 @@ from osmabench_ros.scenes.apartment.placement import (
 )
 from osmabench_ros.scenes.apartment.tables import naming_keys, read_room
 
+# Thickness of floors and ceilings.
 SLAB_M = 0.1
-"""Thickness of floors and ceilings."""
 
 DOORWAY = {'height': DOOR_HEIGHT_M, 'wall': WALL_M, 'frame': FRAME_M}
 PASSAGE_WOOD = {'wood': ['white', 'light brown', 'brown']}

@@ -29,6 +29,7 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Gt: operator.gt,
     ast.Eq: operator.eq,
 }
+# What every formula may name; a table adds its names.
 _KNOWN: dict[str, Any] = {
     'pi': np.pi,
     **{name: getattr(np, name) for name in ('abs', 'arctan2', 'cos', 'hypot', 'maximum', 'sin')},
@@ -36,7 +37,6 @@ _KNOWN: dict[str, Any] = {
     'round': round,
     'where': np.where,
 }
-"""What every formula may name; a table adds its names."""
 
 
 @cache

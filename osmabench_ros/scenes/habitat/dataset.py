@@ -18,17 +18,17 @@ from osmabench_ros.scenes import asset_files
 from osmabench_ros.scenes.assets import load_many_meshes, load_meshes, map_linearly
 from osmabench_ros.scenes.scene import Mesh
 
+# Axes that Habitat-Sim takes a stage to have that is a GLB file and nothing else: MP3D's.
 BARE_STAGE = {'up': (0.0, 0.0, 1.0), 'front': (0.0, 1.0, 0.0)}
-"""Axes that Habitat-Sim takes a stage to have that is a GLB file and nothing else: MP3D's."""
 
+# Attributes, and the folder that paths in them start from.
 Described = tuple[dict[str, Any], Path]
-"""Attributes, and the folder that paths in them start from."""
 
 
 SUFFIX = '.scene_dataset_config.json'
 
+# In default attributes, a placeholder for the name of the asset or scene.
 NAME_TOKEN = '%%CONFIG_NAME_AS_ASSET_FILENAME%%'  # noqa: S105
-"""In default attributes, a placeholder for the name of the asset or scene."""
 
 _SECTIONS = {
     'stages': '.stage_config.json',

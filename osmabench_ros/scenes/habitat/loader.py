@@ -68,8 +68,8 @@ from osmabench_ros.semantics.labels import LabelSet, normalised_name
 
 MOVING = ('revolute', 'continuous', 'prismatic')
 
+# Value of `link_order` under which links count in the order of the file.
 URDF_ORDER = 'urdf_order'
-"""Value of `link_order` under which links count in the order of the file."""
 
 
 Joints = Mapping[str, float] | Sequence[float]
@@ -218,13 +218,13 @@ class Urdf:
         return vector(given, key, default, f'{self._where}: the URDF')
 
 
+# Attributes of the template of an object, and its meshes and pose, z up.
 Instance = tuple[Mapping[str, Any], tuple[Mesh, ...], Pose]
-"""Attributes of the template of an object, and its meshes and pose, z up."""
 
 Triple = tuple[float, float, float]
 
+# For lights of a setup that do not say so themselves, with the key "lamp".
 LAMP_RULE = 'every point or spot light of positive intensity is a lamp'
-"""For lights of a setup that do not say so themselves, with the key "lamp"."""
 
 
 def read_lights(data: Mapping[str, Any], source: str) -> tuple[Light, ...]:

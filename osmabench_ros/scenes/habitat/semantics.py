@@ -36,8 +36,8 @@ from osmabench_ros.semantics.labels import (
     normalised_name,
 )
 
+# Key below `user_defined`, which Habitat ignores, for values that its format cannot hold.
 ADDED = 'osmabench'
-"""Key below `user_defined`, which Habitat ignores, for values that its format cannot hold."""
 
 
 class Extras(Strict):
@@ -137,11 +137,11 @@ def _make_region_box(item: Mapping[str, Any], where: str) -> AxisAlignedBox:
 ASSET_ORIGIN = 'asset_local'
 
 TITLE = 'HM3D Semantic Annotations'
+# Instance of a face that no annotation claims.
 UNASSIGNED = 0
-"""Instance of a face that no annotation claims."""
 
+# A face of the render mesh takes the instance of the nearest painted face up to this far.
 TRANSFER_M = 0.1
-"""A face of the render mesh takes the instance of the nearest painted face up to this far."""
 
 _BARYCENTRIC = np.array([[1, 1, 1], [4, 1, 1], [1, 4, 1], [1, 1, 4]]) / [[3], [6], [6], [6]]
 

@@ -33,11 +33,10 @@ from osmabench_ros.scenes.primitives import make_shape, plane, sphere
 from osmabench_ros.scenes.scene import NEUTRAL, Light, LightKind, Material, Mesh, Scene
 from osmabench_ros.scenes.worlds import parts as world_parts
 
+# Distance at which a light has the brightness that its attenuation gives it.
+#
+# Gazebo attenuates by constant + linear d + quadratic d^2, a `Light` only by d^2.
 REFERENCE_M = 2.0
-"""Distance at which a light has the brightness that its attenuation gives it.
-
-Gazebo attenuates by constant + linear d + quadratic d^2, a `Light` only by d^2.
-"""
 
 VARIABLES = ('GZ_SIM_RESOURCE_PATH', 'GAZEBO_MODEL_PATH', 'SDF_PATH', 'GAZEBO_RESOURCE_PATH')
 
@@ -163,17 +162,18 @@ def read_light(element: Element, pose: Pose, where: str) -> Light:
     return replace(light, intensity=light.intensity * factor)
 
 
+# The light of Gazebo's own model `sun`.
 SUN = Light('sun', LightKind.DIRECTIONAL, direction=(-0.5, 0.1, -0.9), intensity=0.8, lamp=False)
-"""The light of Gazebo's own model `sun`."""
 
+# Gazebo's own model, 100 m x 100 m and grey.
 GROUND_PLANE = fromstring(
     '<model name="ground_plane"><link name="link"><visual name="visual">'
     '<geometry><plane><normal>0 0 1</normal><size>100 100</size></plane></geometry>'
     '<material><diffuse>0.7 0.7 0.7 1</diffuse></material>'
     '</visual></link></model>'
 )
-"""Gazebo's own model, 100 m x 100 m and grey."""
 
+# sRGB of the usual names of Gazebo's material scripts, without 'Gazebo/'.
 SCRIPT_COLORS = {
     'white': (1.0, 1.0, 1.0), 'black': (0.05, 0.05, 0.05), 'grey': (0.7, 0.7, 0.7),
     'darkgrey': (0.35, 0.35, 0.35), 'red': (0.9, 0.1, 0.1), 'green': (0.1, 0.75, 0.1),
@@ -181,7 +181,6 @@ SCRIPT_COLORS = {
     'purple': (0.6, 0.1, 0.8), 'turquoise': (0.1, 0.8, 0.8), 'wood': (0.6, 0.42, 0.26),
     'gold': (0.83, 0.69, 0.22), 'indigo': (0.29, 0.0, 0.51), 'skyblue': (0.53, 0.81, 0.92),
 }  # fmt: skip
-"""sRGB of the usual names of Gazebo's material scripts, without 'Gazebo/'."""
 
 
 def load_visual(visual: Element, base: Path, finder: ModelFinder, where: str) -> list[Mesh]:
@@ -268,14 +267,14 @@ def _read_look(element: Element | None, base: Path, finder: ModelFinder, where: 
     return Material(SCRIPT_COLORS[script]) if script in SCRIPT_COLORS else NEUTRAL
 
 
+# Version of SDF; Gazebo Classic reads no later ones, new Gazebo writes them.
 LAST_OF_CLASSIC = (1, 7)
-"""Version of SDF; Gazebo Classic reads no later ones, new Gazebo writes them."""
 
+# Elements of <scene> that a `Scene` has no place for.
 IGNORED = ('ambient', 'shadows', 'fog')
-"""Elements of <scene> that a `Scene` has no place for."""
 
+# Models may be nested this deep; a deeper nest includes itself.
 MAX_DEPTH = 12
-"""Models may be nested this deep; a deeper nest includes itself."""
 
 
 def load_gazebo_world(

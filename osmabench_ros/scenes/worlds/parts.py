@@ -28,13 +28,13 @@ from osmabench_ros.semantics.labels import (
 
 LAMP_RULE = 'every point or spot light is a lamp'
 
+# A flat object longer than this is a ground plane and is cut to the other objects.
 GROUND_M = 30.0
-"""A flat object longer than this is a ground plane and is cut to the other objects."""
 
 GROUND_MARGIN_M = 1.0
 
+# Parts nearer to the rest than this are part of the scene, however small it is.
 MIN_FAR_M = 10.0
-"""Parts nearer to the rest than this are part of the scene, however small it is."""
 
 
 class ColladaUp(str, Enum):

@@ -35,9 +35,9 @@ from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, spher
 from osmabench_ros.scenes.scene import NEUTRAL, LightKind, Material, Mesh, Scene, make_triple
 from osmabench_ros.scenes.worlds import parts as world_parts
 
+# Inputs of UsdPreviewSurface, and of the materials of Isaac Sim.
 COLOR_INPUTS = ('diffuseColor', 'diffuse_color_constant')
 TEXTURE_INPUT = 'diffuse_texture'
-"""Inputs of UsdPreviewSurface, and of the materials of Isaac Sim."""
 
 Z_TO_AXIS = {
     'X': np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
@@ -210,11 +210,11 @@ def _make_plain_material(linear: NDArray[np.float64]) -> Material:
     return Material(make_triple(encoded(np.clip(linear[:3], 0, 1))))
 
 
+# Of the folder of a stage, which it may be made of, that are counted.
 _MOST_FILES = 10_000
-"""Of the folder of a stage, which it may be made of, that are counted."""
 
+# What USD itself takes, as a size of file; it is loaded within the limits.
 _LIBRARY_BYTES = 2**26
-"""What USD itself takes, as a size of file; it is loaded within the limits."""
 
 
 def load_usd_stage(

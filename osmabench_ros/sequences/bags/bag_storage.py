@@ -143,8 +143,8 @@ class BagTopic:
         return any(item.latched for item in self.qos)
 
 
+# Topic, type, log time and serialized data, possibly compressed, of a message in a file.
 StoredMessage = tuple[str, str, int, bytes]
-"""Topic, type, log time and serialized data, possibly compressed, of a message in a file."""
 
 
 METADATA_FILE = 'metadata.yaml'

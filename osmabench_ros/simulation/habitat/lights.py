@@ -15,11 +15,11 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import SPOT_INNER_SHARE, Light, Lighting, LightKind
 from osmabench_ros.simulation.simulator import check_lights
 
+# Habitat-Sim's shader encodes with this power instead of the sRGB curve.
 LIT_GAMMA = 2.2
-"""Habitat-Sim's shader encodes with this power instead of the sRGB curve."""
 
+# Linear values are encoded by a table over their square root, within half a level.
 ENCODED_STEPS = 4096
-"""Linear values are encoded by a table over their square root, within half a level."""
 
 
 _LIT_LINEAR = ((np.arange(256) / 255.0) ** LIT_GAMMA).astype(np.float32)
@@ -98,9 +98,9 @@ def _select_shining(lighting: Lighting) -> list[Light]:
     return lights
 
 
+# Spots are rendered this much darker, because their images saturate before the cone is applied: at
+# the edge of the cone, light that is too bright for the image may be dark in the end.
 HEADROOM = 4.0
-"""Spots are rendered this much darker, because their images saturate before the cone is applied:
-at the edge of the cone what is too bright for the image may be dark in the end."""
 
 
 def make_point_light(spot: Light) -> Light:

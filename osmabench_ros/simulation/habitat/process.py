@@ -23,8 +23,8 @@ START_TIMEOUT_S = 120.0
 CLOSE_TIMEOUT_S = 10.0
 LOG_TAIL_LINES = 15
 
+# They point into this interpreter's libraries, which the worker's cannot use.
 FOREIGN_VARIABLES = ('PYTHONPATH', 'PYTHONHOME', 'VIRTUAL_ENV')
-"""They point into this interpreter's libraries, which the worker's cannot use."""
 
 _BOOT = (
     'import sys; sys.path.insert(0, sys.argv[1]); from worker.main import main; sys.path.pop(0); '

@@ -37,13 +37,13 @@ from osmabench_ros.simulation.habitat.process import WorkerProcess
 from osmabench_ros.simulation.habitat.worker.channel import map_images, memory_bytes
 from osmabench_ros.simulation.simulator import Observation, check_movable, check_range
 
+# Habitat-Sim's id of the stage, and of pixels that show nothing.
 STAGE_PIXEL = 0
-"""Habitat-Sim's id of the stage, and of pixels that show nothing."""
 
 STAGE_NAME = 'stage'
 
+# Name of the part of a semantic mesh without an annotation.
 UNANNOTATED_NAME = 'unannotated'
-"""Name of the part of a semantic mesh without an annotation."""
 
 
 class Identities:
@@ -120,13 +120,13 @@ def _check_same(
         )
 
 
+# Environment variable that names the interpreter when no option does.
 PYTHON_VARIABLE = 'OSMABENCH_HABITAT_PYTHON'
-"""Environment variable that names the interpreter when no option does."""
 
 SHADINGS = ('pbr', 'phong', 'native', 'osma_bench')
 
+# The look, a shading and whether corners are darkened, that the worker has from the start.
 _LOADED = ('flat', False)
-"""The look, a shading and whether corners are darkened, that the worker has from the start."""
 
 
 class HabitatSimulator:

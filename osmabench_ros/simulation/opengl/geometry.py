@@ -15,6 +15,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Mesh, Scene
 from osmabench_ros.simulation.opengl.textures import TextureStore
 
+# OpenGL's DrawElementsIndirectCommand.
 DRAW_COMMAND = np.dtype(
     [
         ('index_count', 'u4'),
@@ -24,12 +25,11 @@ DRAW_COMMAND = np.dtype(
         ('base_instance', 'u4'),
     ]
 )
-"""OpenGL's DrawElementsIndirectCommand."""
 
+# Values that one draw gives to every vertex of a mesh.
 MESH_CONSTANTS = np.dtype(
     [('pose', 'f4', (3, 4)), ('color', 'f4', (3,)), ('object_number', 'f4'), ('mesh', 'f4')]
 )
-"""What one draw gives to every vertex of a mesh."""
 
 
 class SceneGeometry:

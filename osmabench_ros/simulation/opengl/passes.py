@@ -27,9 +27,10 @@ MAX_SHADOWED_DIRECTIONAL = 4
 
 KIND_CODE = {LightKind.POINT: 0.0, LightKind.DIRECTIONAL: 1.0, LightKind.SPOT: 2.0}
 
+# A light this close to the camera casts no shadow that the camera sees.
 AT_CAMERA_M = 0.05
-"""A light this close to the camera sees what the camera sees, so no shadow of it is visible."""
 
+# One element of the shader's std140 array.
 LIGHT = np.dtype(
     [
         ('position', 'f4', 3),
@@ -41,7 +42,6 @@ LIGHT = np.dtype(
         ('cone', 'f4', 4),
     ]
 )
-"""One element of the shader's std140 array."""
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ from osmabench_ros.scenes.scene import Light, LightKind
 from osmabench_ros.simulation.opengl import geometry as scene_geometry
 from osmabench_ros.simulation.opengl.textures import read_shader
 
+# Edge of a face: under 1 cm a texel in a room.
 LARGEST_TILE_TEXELS = 512
-"""Edge of a face: under 1 cm a texel in a room."""
 
+# Range of a lamp's shadows; its own bulb and shade, closer than that, do not block it.
 NEAR_M, FAR_M = 0.1, 100.0
-"""Range of a lamp's shadows; its own bulb and shade, closer than that, do not block it."""
 
+# a and b such that a perspective tile holds a - b / z.
 DEPTH_COEFFICIENTS = FAR_M / (FAR_M - NEAR_M), FAR_M * NEAR_M / (FAR_M - NEAR_M)
-"""a and b such that a perspective tile holds a - b / z."""
 
 _Key = tuple[LightKind, tuple[float, ...], tuple[float, ...]]
 

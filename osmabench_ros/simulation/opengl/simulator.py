@@ -70,11 +70,11 @@ class RenderingOptions(Strict):
         return f', {self.rendering.value} rendering, {self.exposure.value} exposure'
 
 
+# The tone curve leaves it as it is, and automatic exposure aims at it.
 MIDDLE_GREY = 0.18
-"""The tone curve leaves it as it is, and automatic exposure aims at it."""
 
+# Of automatic exposure, either way: four stops.
 LARGEST_GAIN = 16.0
-"""Of automatic exposure, either way: four stops."""
 
 
 def compute_automatic_gain(linear: NDArray[np.floating]) -> float:
@@ -91,14 +91,14 @@ def compute_automatic_gain(linear: NDArray[np.floating]) -> float:
     return float(np.clip(MIDDLE_GREY / average, 1 / LARGEST_GAIN, LARGEST_GAIN))
 
 
+# The input of a geometry pass.
 Drawing = tuple[Any, SceneGeometry, Intrinsics, tuple[float, float]]
-"""What a geometry pass is made from."""
 
+# Places in a pixel; a pixel at an edge has the mean colour of the surfaces there.
 PLACES = 4
-"""In a pixel, of whose surfaces a pixel at an edge has the mean colour."""
 
+# Automatic exposure looks at every so many-th pixel, both ways.
 METER_STRIDE = 8
-"""Automatic exposure looks at every so many-th pixel, both ways."""
 
 
 class CompatImage:
@@ -208,8 +208,8 @@ class _Meter:
 
 RENDERER = 'the embedded simulator'
 
+# Object numbers travel as float32, which holds integers exactly up to here.
 LARGEST_OBJECT_COUNT = 2**24 - 1
-"""Object numbers travel as float32, which holds integers exactly up to here."""
 
 
 class OpenGLSimulator:

@@ -9,15 +9,15 @@ from PIL import Image
 
 from osmabench_ros.errors import MissingDependencyError, needing
 
+# OpenGL 4.3: indirect draws. Mesa's llvmpipe and every GPU of the last decade have it.
 REQUIRED_VERSION = 430
-"""OpenGL 4.3: indirect draws. Mesa's llvmpipe and every GPU of the last decade have it."""
 
 DEBIAN_PACKAGES = 'libegl1 libegl-mesa0 libgl1 libgl1-mesa-dri'
+# Internal format: decoded to linear when sampled, encoded when rendered to.
 SRGB8_ALPHA8 = 0x8C43
-"""Internal format: decoded to linear when sampled, encoded when rendered to."""
 
+# Longer edges are scaled down; at 640 pixels a screen-filling wall does not show more.
 LARGEST_TEXELS = 1024
-"""Longer edges are scaled down; at 640 pixels a screen-filling wall does not show more."""
 
 
 class TextureStore:

@@ -50,8 +50,8 @@ NUMBERED = frozenset((Task.COUNT, Task.DIFFERENCE))
 # Tasks of one file; replies have both answers in JSON.
 PLANNING = (Task.PLACE, Task.DECISION)
 
+# Width of an image: more than a quarter turn, so that four of them overlap all around.
 HFOV_RAD = math.radians(100.0)
-"""Width of an image: more than a quarter turn, so that four of them overlap all around."""
 
 # Names of the sectors, clockwise from north or from the front of a person.
 COMPASS = (
@@ -75,8 +75,8 @@ _TURNS = {
 _LEG_M = 0.8
 _SHORTEST_M = 1.2
 
+# Turning angles between adjacent images of the rotation tasks.
 STEPS_DEG = {'30 degrees': 30, '60 degrees': 60}
-"""Turning angles between adjacent images of the rotation tasks."""
 
 _CELL_RAD = math.radians(3.0)
 _HALF = 60  # cells of half a circle
@@ -130,8 +130,8 @@ class Place:
         return np.asarray(points[cells[cells >= 0]])
 
 
+# Returns the nearest points around a place.
 Look = Callable[[Place], NDArray[np.float64]]
-"""Returns the nearest points around a place."""
 
 
 def look_at(points_m: NDArray[np.floating]) -> Look:
@@ -158,11 +158,11 @@ class Asked:
     shown: tuple[tuple[str, ...], ...] = ()
 
 
+# The text of an option, or a number.
 Said = str | int
-"""The text of an option, or a number."""
 
+# The angle, in radians, by which each answer misses a map; nothing where it does not say.
 Rated = dict[Said, float]
-"""The angle, in radians, by which each answer misses a map; nothing where it does not say."""
 
 
 class ViewReader:

@@ -42,6 +42,7 @@ from osmabench_ros.vqa.scores import records
 if TYPE_CHECKING:
     import pandas as pd
 
+# Tasks of each file, with the endings of their keys.
 _FILES = {
     'direction': ((Task.DIRECTION, ''),),
     'object': ((Task.OBJECT, ''),),
@@ -50,10 +51,9 @@ _FILES = {
     'dif-ang': ((Task.DIFFERENCE, ''),),
     'planning': ((Task.PLACE, '-qa'), (Task.DECISION, '-dec')),
 }
-"""Tasks of each file, with the endings of their keys."""
 
+# Numbers that a random guess is one of; 1 to 10 gives the 10 % that the paper has for CNT.
 _GUESSES = {Task.COUNT: 10, Task.DIFFERENCE: 5}
-"""Numbers that a random guess is one of; 1 to 10 gives the 10 % that the paper has for CNT."""
 
 _WORDS = tuple(NUMBER_WORDS)[:12]
 _ALL = 'all'
@@ -231,6 +231,7 @@ def sum_up(group: Mapping[str, str], part: pd.DataFrame) -> dict[str, Any]:
     }
 
 
+# Accuracy for each task and order of the images, and over the orders of a task.
 PUBLISHED = Published(
     read_cospace,
     compare_replies,
@@ -239,11 +240,10 @@ PUBLISHED = Published(
     orders={'task': [task.value for task in Task], 'order': [*(o.value for o in Order), _ALL]},
     sum_up=sum_up,
 )
-"""Accuracy for each task and order of the images, and over the orders of a task."""
 
 
+# The answerer that sees the images of the questions, and no map.
 IMAGES = 'images'
-"""The answerer that sees the images of the questions, and no map."""
 
 _ON_POINTS = frozenset((Task.COUNT.value, Task.DECISION.value))
 

@@ -27,18 +27,18 @@ from osmabench_ros.vqa.questions import Answer, AnswerType, Inquiry, Question, m
 
 SUITE, GENERATOR = 'grounding', 'grounding/1'
 DEFAULT_TARGETS = 30
+# 1 minus the IoU from which on a box is right.
 TOLERANCE = 0.75
-"""1 minus the IoU from which on a box is right."""
 
+# An object between two others is this close to the line of their centres, seen from above.
 BETWEEN_M = 0.5
-"""An object between two others is this close to the line of their centres, seen from above."""
 
 _BETWEEN_SHARE = (0.2, 0.8)
+# By this much the next object must be nearer or farther than the one that is meant.
 _MARGIN_M = 0.25
-"""By this much the next object must be nearer or farther than the one that is meant."""
 
+# By this much, as logarithms, it must be larger or smaller.
 _RATIO = math.log(1.2)
-"""By this much, as logarithms, it must be larger or smaller."""
 
 _ANCHORS = 6
 _UNKNOWN = math.inf
@@ -370,8 +370,8 @@ def _is_true(
     return True
 
 
+# Returns the objects that an expression may mean, best first; None where it is not understood.
 Ranking = Callable[[str], Sequence[SceneNode] | None]
-"""Returns the objects that an expression may mean, best first; None where it is not understood."""
 
 
 class RankingAnswerer(OneByOne):

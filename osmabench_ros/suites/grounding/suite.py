@@ -41,19 +41,19 @@ from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.published import Published, PublishedRow
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question, make_question
 
+# Metrics and the IoU from which a box is right.
 THRESHOLDS = {'acc_025': 0.25, 'acc_05': 0.5}
-"""Metrics and the IoU from which a box is right."""
 
 _EPSILON_M3 = 1e-8
 
+# Words by which ReferIt3D takes an expression to depend on the viewpoint.
 VIEW_WORDS = frozenset(
     ('front', 'behind', 'back', 'right', 'left', 'facing', 'leftmost', 'rightmost', 'looking',
      'across')
 )  # fmt: skip
-"""Words by which ReferIt3D takes an expression to depend on the viewpoint."""
 
+# Up to so many objects of the class, the target too, ReferIt3D takes an expression as easy.
 EASY_OBJECTS = 2
-"""Up to so many objects of the class, the target too, ReferIt3D takes an expression as easy."""
 
 
 def compute_published_iou(first: AxisAlignedBox, second: AxisAlignedBox) -> float:
@@ -283,6 +283,7 @@ def compare_choices(referring: Sequence[Referring], mode: Mode) -> Iterator[dict
 
 _DIFFICULTIES = ('', 'easy', 'hard', 'view_dependent', 'view_independent')
 
+# Accuracy on files of ReferIt3D with "predicted_id" next to each expression.
 REFERIT3D = Published(
     _read_choices,
     compare_choices,
@@ -292,7 +293,6 @@ REFERIT3D = Published(
     orders={'group': _DIFFICULTIES},
     always={'group': _DIFFICULTIES, 'metric': ('accuracy',)},
 )
-"""Accuracy on files of ReferIt3D with "predicted_id" next to each expression."""
 
 
 AUTO, FEATURES = 'auto', 'features'

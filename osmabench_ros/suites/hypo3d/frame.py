@@ -16,14 +16,14 @@ from osmabench_ros.vqa.english import definite, without_article
 from osmabench_ros.vqa.kinds import Kind, Query
 from osmabench_ros.vqa.questions import AnswerType, Category
 
+# This close to the border between two of eight directions there is no direction.
 DEAD_BAND_RAD = math.radians(8.0)
-"""This close to the border between two of eight directions there is no direction."""
 
+# Centres that are closer than this in plan have no direction from each other.
 NEAREST_M = 0.3
-"""Centres that are closer than this in plan have no direction from each other."""
 
+# An anchor is at most 35 degrees from the axis of its side, as seen from the scene's middle.
 _ANCHOR_COS = math.cos(math.radians(35.0))
-"""An anchor is at most 35 degrees from the axis of its side, as seen from the scene's middle."""
 
 
 class Side(str, Enum):
@@ -40,10 +40,10 @@ class Side(str, Enum):
         return tuple(Side).index(self) * math.pi / 2
 
 
+# Directions in steps of 45 degrees, counter-clockwise.
 _EIGHT = (
     'front', 'front left', 'left', 'back left', 'back', 'back right', 'right', 'front right',
 )  # fmt: skip
-"""Directions in steps of 45 degrees, counter-clockwise."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def _find_direction(g: GraphReader, query: Query) -> GraphAnswer:
     return GraphAnswer(found)
 
 
+# Where an object is as seen from another, in the frame of the anchors in the word.
 DIRECTION = Kind('direction', Category.RELATIONS_SPATIAL, AnswerType.TEXT, _find_direction)(
     'With {facing}, in which direction is {0:the} as seen from {1:the}?'
 )
-"""Where an object is as seen from another, in the frame of the anchors in the word."""

@@ -32,13 +32,13 @@ from osmabench_ros.vqa.questions import Question, question_id
 
 SUITE = 'hypo3d'
 DEFAULT_CHANGES = 3
+# Questions of a kind about a change, at most.
 PER_KIND = 6
-"""Questions of a kind about a change, at most."""
 
 _DISTANCES_M = (0.6, 0.8, 1.0, 1.2, 1.5)
 _MOST_TRIALS = 30
+# Objects around the changed one that questions are about.
 _NEAREST = 16
-"""Objects around the changed one that questions are about."""
 
 _REACH_M = {
     RelationType.NEXT_TO.value: LIMITS.next_to_m,
@@ -50,8 +50,8 @@ _ASKED = generation.QuestionSet(
 _Drawn = tuple[DescribedChange, changes.Change]
 _Answers = Mapping[Query, view.Draft]
 
+# Relations of an object to another that takes it along.
 _HELD = frozenset({RelationType.ON.value, RelationType.IN.value, RelationType.ATTACHED_TO.value})
-"""Relations of an object to another that takes it along."""
 
 
 class Hypo3DRun(str, Enum):

@@ -170,8 +170,8 @@ class _Changed(PublishedRow):
     questions_answers: tuple[_Asked, ...]
 
 
+# An answer with its scene and its change.
 Row = tuple[str, _Changed, _Asked]
-"""An answer with its scene and its change."""
 
 
 def read_hypo3d(paths: Sequence[Path]) -> list[Row]:
@@ -223,6 +223,7 @@ def compare_answers(
         }
 
 
+# Exact and partial match over all answers, by change, by question, and by both.
 PUBLISHED = Published(
     read_hypo3d,
     compare_answers,
@@ -230,4 +231,3 @@ PUBLISHED = Published(
     key=lambda row: (row[0], row[1].context_change, row[2].question, row[2].question_type),
     orders={'question_type': ('', 'Scale', 'Direction', 'Semantic', ...)},
 )
-"""Exact and partial match over all answers, by change, by question, and by both."""

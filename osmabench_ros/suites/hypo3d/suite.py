@@ -30,13 +30,13 @@ from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Answer, Question, Verdict, question_id
 from osmabench_ros.vqa.scores import compute_paired_change, records
 
+# Of a scene that was mapped after its change, over the questions with another answer since then.
 AFFECTED = 'accuracy_affected'
-"""Of a scene that was mapped after its change, over the questions whose answer that changed."""
+# Condition that makes the first change halfway.
 HALFWAY_FILE = 'changed_halfway.yaml'
-"""Condition that makes the first change halfway."""
 
+# Changes that questions describe, for "changes" of a scene.
 CHANGE_FILES = 'hypo3d_change_{}.yaml'
-"""Changes that questions describe, for "changes" of a scene."""
 
 
 class Hypo3DOptions(QuestionModelOptions):

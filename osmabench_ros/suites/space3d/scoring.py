@@ -178,11 +178,11 @@ _NAVIGABLE = re.compile(
 )
 _DISTANCE = re.compile(r'\b(?:distances?|far|apart)\b', re.IGNORECASE)
 _CLAUSE = re.compile(r'\b(?:is|are|was|were|has|have|can|could|would|will|there)\b', re.IGNORECASE)
+# After a list of rooms: "kitchen, study do not contain a bed".
 _LACKS = re.compile(r"\s+(?:do|does)(?: not|n't) (?:contain|have|include)\b.*", re.IGNORECASE)
-"""After a list of rooms: "kitchen, study do not contain a bed"."""
 
+# An object that a shorter answer does not name is not hidden in a clause of it.
 _SHORT_WORDS = 6
-"""A thing that a shorter answer does not name is not hidden in a clause of it."""
 
 
 @dataclass(frozen=True)
@@ -324,8 +324,8 @@ def _is_near(first: Triple, second: Triple) -> bool:
 RESULTS = {Mode.COMPAT: 'result.json', Mode.STRICT: 'strict.json'}
 RIGHT, WRONG = '1', '0'
 
+# The record of one question: result, justification, question, answer, context.
 Entry = dict[str, Any]
-"""What is kept of one question: result, justification, question, answer, context."""
 
 
 class _Judgement(BaseModel):

@@ -6,9 +6,10 @@ from osmabench_ros.vqa.exact.generation import QuestionSet
 from osmabench_ros.vqa.kinds import QueryKind
 from osmabench_ros.vqa.questions import SpatialCategory
 
+# How far a straight distance may be off.
 STRAIGHT_TOLERANCE_M = 0.2
-"""How far a straight distance may be off."""
 
+# Kinds that OSMa-Bench has in categories of other names.
 _KINDS = {
     SpatialCategory.LOCATION: (QueryKind.CENTER,),
     SpatialCategory.MEASUREMENT: (QueryKind.DISTANCE, QueryKind.HEIGHT, QueryKind.COUNT),
@@ -21,7 +22,6 @@ _KINDS = {
     SpatialCategory.PATTERN: (QueryKind.MORE_OF,),
     SpatialCategory.PREDICTION: (QueryKind.PASSABLE, QueryKind.REACHABLE, QueryKind.CLEARANCE),
 }
-"""Kinds that OSMa-Bench has in categories of other names."""
 
 SPACE3D = QuestionSet(
     'space3d',

@@ -19,11 +19,11 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import Answer, Inquiry
 
+# The answerer that is meant where only a language model is named.
 GRAPH = 'graph'
-"""The answerer that is meant where a language model alone is named."""
 
+# Questions between two reports of progress.
 REPORTED_EVERY = 20
-"""Questions between two reports of progress."""
 
 
 class Answerer(Protocol):

@@ -129,18 +129,17 @@ def _features(text: str) -> list[str]:
     return [*words, *(f'{a} {b}' for a, b in pairwise(words))]
 
 
+# Right answers by kind and words, of apartments that no run uses; by benchmarks/learn_answers.py.
 TABLE = Path(__file__).with_name('answers_of_other_scenes.json')
-"""Right answers by kind and words, of apartments that no run uses; by benchmarks/learn_answers.py.
-"""
 
+# Two numbers with a smaller difference of their logarithms pass for one answer.
 _STEP = 0.2
-"""Two numbers with a smaller difference of their logarithms pass for one answer."""
 
 _CHOICES = frozenset({QueryKind.WHICH_MORE, QueryKind.CLOSER})
 _SEPARATOR = ' | '
 
+# Right answers by the name of a kind and the words in the gaps of its wordings.
 AnswerTable = Mapping[str, Mapping[str, Sequence[Any]]]
-"""Right answers by the name of a kind and the words in the gaps of its wordings."""
 
 
 def collect_answers(questions: Iterable[Question]) -> AnswerTable:

@@ -25,24 +25,24 @@ from osmabench_ros.vqa.judging.reading import is_refusal
 from osmabench_ros.vqa.questions import LETTERS, Answer, AnswerType, Inquiry, ToolUse
 from osmabench_ros.vqa.schemas import GivenAnswer, GivenAnswers, make_request, parse
 
+# Questions per prompt, as in OSMa-Bench.
 BATCH = 10
-"""Questions per prompt, as in OSMa-Bench."""
 
 DEFAULT_GRAPH_TOKENS = 60_000
+# Calls of one reply that are served; the rest is dropped.
 MOST_CALLS = 8
-"""Calls of one reply that are served; the rest is dropped."""
 
 MOST_ARGUMENT_CHARACTERS = 4000
 _LONGEST_ANSWER, _LONGEST_NAME = 2000, 64
 _KEPT_ARGUMENTS, _KEPT_RESULT = 300, 1000
+# Uses of tools in a transcript, so that its line can be read again.
 _MOST_KEPT = 60
-"""Uses of tools in a transcript, so that its line can be read again."""
 
 _WHOLE_GRAPH = 10_000_000
 _LONGEST_CAPTION = 200
 _MOST_CAPTIONS = 3
+# How answers name an answerer after its model; others are called by their name.
 _TITLES = {GRAPH: '', 'question_only': ' without map'}
-"""How answers name an answerer after its model; others are called by their name."""
 
 
 class Tools(Protocol):
@@ -347,6 +347,7 @@ def _sentence(node: SceneNode, graph: SceneGraph) -> str:
     return f'{called[0].upper()}{called[1:]} is {", ".join(about) or "there"}.'
 
 
+# How answers of those types are to be written of which the prompts do not speak.
 _FORMS: Mapping[AnswerType, str] = {
     AnswerType.CHOICE: 'the letter of one option',
     AnswerType.COORDINATES: 'x, y, z in metres',
@@ -354,7 +355,6 @@ _FORMS: Mapping[AnswerType, str] = {
     AnswerType.ORDERED_LIST: 'all of them in order, separated by commas',
     AnswerType.BOX: 'x, y, z of the lower corner and x, y, z of the upper one, in metres',
 }
-"""How answers of those types are to be written of which the prompts do not speak."""
 
 
 def question_data(item: Inquiry) -> dict[str, Any]:

@@ -19,11 +19,11 @@ from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind
 from osmabench_ros.vqa.questions import Inquiry
 
+# Longer edges of files are scaled down to this.
 MOST_PX = 1024
-"""Longer edges of files are scaled down to this."""
 
+# Views from above leave out all that is higher above the lowest point: ceilings, lintels, lamps.
 CUT_M = 2.0
-"""Views from above leave out what is higher above the lowest point: ceilings, lintels, lamps."""
 
 _SPLAT_M = 0.06
 _MOST_RADIUS_PX = 8

@@ -12,11 +12,11 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.storeys import find_floor_heights, find_storey
 from osmabench_ros.simulation.walkable_grid import CELL_M, WalkableGrid
 
+# Size of the robot that questions about ways mean: the usual agent of Habitat-Sim.
 RADIUS_M, HEIGHT_M = 0.2, 1.5
-"""The robot whose ways are asked for: the usual agent of Habitat-Sim."""
 
+# Coarser than on a floor: a map has few points of a stair.
 STAIR_CELL_M = 0.1
-"""Coarser than on a floor: a map has few points of a stair."""
 
 
 class FloorPlans:

@@ -12,8 +12,8 @@ from osmabench_ros.vqa.kinds import Kind
 Rng = np.random.Generator
 Drawn = Iterator[tuple[Term, ...]]
 Draw = Callable[[SceneView, Rng, int], Drawn]
+# Yields the drafts of a view, in a seeded order, from so many objects or pairs at most.
 Source = Callable[[SceneView, Rng, int], Iterator[Draft]]
-"""Yields the drafts of a view, in a seeded order, from so many objects or pairs at most."""
 
 Pool = Callable[[SceneView], Iterable[Any]]
 

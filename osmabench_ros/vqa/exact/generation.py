@@ -25,14 +25,14 @@ from osmabench_ros.vqa.wording import parsed, worded
 SUITE = 'exact_questions'
 GENERATOR = 'exact/6'
 ALL_CATEGORIES = tuple(category.value for category in Category)
+# Questions a scene, as many as OSMa-Bench asks on average.
 DEFAULT_COUNT = 184
-"""Questions a scene, as many as OSMa-Bench asks on average."""
 
+# At most, unless a number is asked for: more would ask the same facts of a small scene again.
 QUESTIONS_AN_OBJECT = 5
-"""At most, unless a number is asked for: more would ask the same facts of a small scene again."""
 
+# Objects next to or near another one may be this much nearer or farther without another answer.
 NEIGHBOUR_MARGIN_M = 0.05
-"""What is next to or near a thing may be this much nearer or farther without another answer."""
 
 _LEAST_CANDIDATES = 100
 
@@ -73,6 +73,7 @@ class QuestionSet:
                 yield replace(draft, category=category)
 
 
+# The questions of OSMa-Bench's categories; most rest on where which object is, and how large.
 EXACT = QuestionSet(
     SUITE,
     GENERATOR,
@@ -114,7 +115,6 @@ EXACT = QuestionSet(
     },
     seeable_names=True,
 )
-"""The questions of OSMa-Bench's categories; most rest on where which object is, and how large."""
 
 
 def generate_questions(
@@ -201,12 +201,12 @@ def with_neighbour_margins(graph: SceneGraph) -> list[SceneGraph]:
     return [with_neighbours_within(graph, sign * NEIGHBOUR_MARGIN_M) for sign in (-1, 1)]
 
 
+# Radii of a robot for which a way has to be as long, but for half of the tolerance.
 RADII_M = (RADIUS_M, RADIUS_M - 0.05, RADIUS_M + 0.05)
-"""Radii of a robot for which a way has to be as long, but for half of the tolerance."""
 
 
+# Another place next to an object, this much further away, has to lead to the same answer.
 END_MARGIN_M = 0.05
-"""Another place next to a thing, this much further away, has to lead to the same answer."""
 
 
 def ways_on(surface: LabelledCloud, unseen: LabelledCloud) -> tuple[FloorWays, ...]:

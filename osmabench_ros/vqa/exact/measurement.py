@@ -22,8 +22,8 @@ from osmabench_ros.vqa.knowledge import COMPARATIVES
 
 BOXED = attrgetter('named_boxed')
 
+# More of a kind than this are hard to count, even for people.
 LARGEST_COUNT = 12
-"""More of a kind than this are hard to count, even for people."""
 
 
 def _ask_attribute(
@@ -48,13 +48,13 @@ def _ask_attribute(
     return ask_values
 
 
+# Asks for the colour of an object, and whether it has the right or a clearly wrong one.
 colors = _ask_attribute(QueryKind.COLOR_OF, QueryKind.HAS_COLOR, plain_color_of, confusable)
-"""Asks for the colour of an object, and whether it has the right or a clearly wrong one."""
 
+# Asks for the material of one object in eight, and whether it is right or another.
 materials = _ask_attribute(
     QueryKind.MATERIAL_OF, QueryKind.HAS_MATERIAL, material_of, str.__eq__, one_in=8
 )
-"""Asks for the material of one object in eight, and whether it is right or another."""
 
 
 def counts(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
@@ -74,14 +74,14 @@ def counts(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Dr
         yield from view.ask(QueryKind.COUNT, phrases=(phrase,))
 
 
+# Asks for heights of objects and distances between their centres, in metres.
 lengths = drawing.join(
     drawing.ask(drawing.each(BOXED), QueryKind.HEIGHT),
     drawing.ask(drawing.pairs(BOXED), QueryKind.DISTANCE),
 )
-"""Asks for heights of objects and distances between their centres, in metres."""
 
+# Asks for the coordinates of objects.
 centers = drawing.ask(drawing.each(BOXED), QueryKind.CENTER)
-"""Asks for the coordinates of objects."""
 
 
 def _draw_compared(view: SceneView, rng: drawing.Rng, limit: int) -> drawing.Drawn:
@@ -89,8 +89,8 @@ def _draw_compared(view: SceneView, rng: drawing.Rng, limit: int) -> drawing.Dra
         yield *pair, COMPARATIVES[int(rng.integers(len(COMPARATIVES)))]
 
 
+# Asks which of two objects is taller, bulkier, wider or higher up.
 sizes = drawing.ask(_draw_compared, QueryKind.WHICH_MORE, QueryKind.IS_MORE)
-"""Asks which of two objects is taller, bulkier, wider or higher up."""
 
 
 def _draw_threes(view: SceneView, rng: drawing.Rng, limit: int) -> drawing.Drawn:
@@ -101,8 +101,8 @@ def _draw_threes(view: SceneView, rng: drawing.Rng, limit: int) -> drawing.Drawn
             yield *pair, third
 
 
+# Asks which of two objects is closer to a third, centre to centre.
 nearer = drawing.ask(_draw_threes, QueryKind.CLOSER)
-"""Asks which of two objects is closer to a third, centre to centre."""
 
+# Asks whether there are more of one label than of another.
 numbers = drawing.ask(drawing.pairs(lambda view: view.groups.values()), QueryKind.MORE_OF)
-"""Asks whether there are more of one label than of another."""

@@ -16,11 +16,11 @@ from osmabench_ros.vqa.questions import AnswerValue, PromptCategory, Question
 SUITE = 'promptgt'
 PROMPTGT = QuestionSet(SUITE, 'promptgt/2', tuple(item.value for item in PromptCategory), ())
 
+# Questions of a scene; OSMa-Bench++ asks 8 to 14, 1 to 4 of them about existence.
 MOST = {PromptCategory.MEASUREMENT: 5, PromptCategory.RELATIONS: 5, PromptCategory.EXISTENCE: 4}
-"""Questions of a scene; OSMa-Bench++ asks 8 to 14, 1 to 4 of them about existence."""
 
+# What does not hold of two objects; one under a desk is within the extent of the desk.
 _EXCLUDED = {'on': ('under', 'in'), 'in': ('on', 'under'), 'under': ('on',)}
-"""What does not hold of two objects; one under a desk is within the extent of the desk."""
 
 _ASKED = frozenset((*_EXCLUDED, 'next to', 'near'))
 _CARRIED = {'on': QueryKind.SUPPORT_OF, 'in': QueryKind.CONTAINER_OF}

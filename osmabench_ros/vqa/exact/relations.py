@@ -22,8 +22,8 @@ from osmabench_ros.vqa.questions import Category
 NEAR, UNDER = RelationType.NEAR.value, RelationType.UNDER.value
 CLOSE = (NEXT_TO, NEAR)
 
+# Two boxes at least this far apart are certainly not so related.
 _FAR_M = {ON: 0.5, IN: 0.5, UNDER: 0.5, ATTACHED: 0.5, NEXT_TO: 2.0, NEAR: 3.0}
-"""Two boxes at least this far apart are certainly not so related."""
 
 _OVERHEAD_M = 0.5
 

@@ -17,6 +17,7 @@ ROBOT_WIDTHS_M = (0.4, 0.6, 0.8, 1.0)
 CLEARANCES_M = (0.3, 0.5, 0.8)
 
 _COUNTABLE = ('sat on', 'lain on')
+# Kinds, their relation, other relations that are almost so, and the uses to ask for.
 _USES = (
     (QueryKind.AFFORDS_ON, ON, (IN, NEXT_TO), ('picked up', 'switched on', 'opened')),
     (
@@ -26,7 +27,6 @@ _USES = (
         ('sat on', 'lain on', 'written at', 'switched on', 'opened'),
     ),
 )
-"""Kinds, their relation, other relations that are almost so, and the uses to ask for."""
 
 _OBSTACLE_M = 0.1
 _PASSED_UNDER_M = 2.0
@@ -88,8 +88,8 @@ def _ask_for_gaps(view: SceneView, rng: np.random.Generator, limit: int) -> Iter
                 yield draft
 
 
+# Asks for objects that an arm reaches, a robot's passage, or free space above.
 reachability = drawing.join(_ask_for_heights, _ask_for_gaps)
-"""Asks for objects that an arm reaches, a robot's passage, or free space above."""
 
 
 def _stands_on_floor(view: SceneView, node: SceneNode) -> bool:

@@ -12,11 +12,11 @@ from osmabench_ros.vqa.questions import AnswerType
 
 Item = TypeVar('Item')
 
+# An object is overused when questions mention it more often than this times the median.
 OVERUSE = 3.0
-"""An object is overused when questions mention it more often than this times the median."""
 
+# Kinds with a value of the scene as word; other words, such as relations, take turns.
 _BY_VALUE = (QueryKind.HAS_COLOR, QueryKind.HAS_MATERIAL)
-"""Kinds whose word is a value of the scene; other words, such as relations, take turns."""
 
 _OPPOSITE = {'yes': 'no', 'no': 'yes'}
 

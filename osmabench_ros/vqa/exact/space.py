@@ -18,8 +18,8 @@ _LEAST_WALK_M = 1.5
 _LEAST_CLEAR_M = 0.1
 _STOREY_M = 2.0
 _NEARBY_M = 1.5
+# Ways that are looked for: each is, for several robots, and takes the longest of all drafts.
 _MOST_WAYS = 60
-"""Ways that are looked for: each is, for several robots, and takes the longest of all drafts."""
 
 
 def _find_inside(view: SceneView) -> list[SceneNode]:
@@ -43,8 +43,8 @@ def _is_inside_a_room(view: SceneView, node: SceneNode) -> bool:
     )
 
 
+# Asks for the coordinates of objects, and whether two are in one room.
 places = drawing.join(centers, drawing.ask(drawing.pairs(_find_inside), QueryKind.SAME_ROOM))
-"""Asks for the coordinates of objects, and whether two are in one room."""
 
 
 def rooms(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
@@ -134,8 +134,8 @@ def _draw_on_one_floor(view: SceneView, rng: drawing.Rng, limit: int) -> drawing
             yield (node,)
 
 
+# Asks which objects are upstairs, and on which floor one is, where there are several.
 floors = drawing.ask(_draw_on_one_floor, QueryKind.UPSTAIRS, QueryKind.FLOOR_OF)
-"""Asks which objects are upstairs, and on which floor one is, where there are several."""
 
 
 def fits(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:

@@ -11,8 +11,8 @@ from osmabench_ros.vqa.judging import reading
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import Answer, AnswerType, AnswerValue, Question, Verdict
 
+# Cosine of the bundled sentence embedder from which two nouns count as one class.
 SIMILARITY_THRESHOLD = 0.7
-"""Cosine of the bundled sentence embedder from which two nouns count as one kind of thing."""
 
 ASKS_ATTRIBUTE = re.compile(
     r'\b(?:(?P<colors>colou?rs?)|(?P<materials>materials?|made (?:of|from|out of)))\b',
@@ -174,8 +174,8 @@ def _is_close(question: Question, value: AnswerValue) -> tuple[bool, str]:
     return abs(right - said) <= question.tolerance + 1e-9, f'off by {abs(right - said):g}'
 
 
+# Error that a number in a free text may have; the wording of an answer does not widen it.
 RELATIVE_TOLERANCE = 0.01
-"""Error that a number in a free text may have; the wording of an answer does not widen it."""
 
 
 def _same_quantity(right: str, said: str) -> bool:

@@ -307,8 +307,8 @@ KEYS = np.zeros((5, 16), np.int64)
 KEYS[1, :10], KEYS[3, 4:14] = 1, 2
 COORDINATES = np.zeros((5, 16, 3), np.float32)
 COORDINATES[1, :10], COORDINATES[3, 4:14] = CHAIR[:10], CHAIR[10:20]
+# The whole chair, a part of it, the cup; no mask covers the rest.
 MASKS = np.zeros((80, 3), np.float16)
-"""The whole chair, a part of it, the cup; no mask covers the rest."""
 MASKS[:40, 0] = MASKS[10:25, 1] = MASKS[45:70, 2] = 1
 
 
@@ -427,6 +427,7 @@ def write_pointcloud(folder):
     write_cloud(folder / 'cloud.ply', CHAIR, instance=np.ones(40, np.int32), **gray(40))
 
 
+# Method and writer of each form of files that is read; Hydra's are in its own test.
 FORMS = {
     'conceptgraphs': ('conceptgraphs', write_conceptgraphs),
     'ali-dev': ('conceptgraphs', write_ali_dev),
@@ -444,4 +445,3 @@ FORMS = {
     'pointcloud': ('pointcloud', write_pointcloud),
     'rtabmap': ('rtabmap', write_rtabmap),
 }
-"""Method and writer of each form of files that is read; Hydra's are in its own test."""

@@ -27,6 +27,7 @@ class Box:
     color: tuple[int, int, int]
 
 
+# A room with four pieces of furniture; instance i + 1 is the i-th box.
 ROOM = (
     Box((-3, -3, -0.1), (3, 3, 0), 'floor', (189, 140, 89)),
     Box((-3.1, -3, 0), (-3, 3, 2.5), 'wall', (237, 237, 232)),
@@ -38,7 +39,6 @@ ROOM = (
     Box((-2.9, -1.0, 0), (-2.1, 1.0, 0.6), 'sofa', (38, 82, 173)),
     Box((-0.8, 2.5, 0), (0.8, 2.95, 1.6), 'shelf', (56, 133, 64)),
 )
-"""A room with four pieces of furniture; instance i + 1 is the i-th box."""
 
 
 def look(position, target):

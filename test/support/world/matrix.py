@@ -31,8 +31,8 @@ from support.world import box_room
 from support.world.frames import map_frames
 from support.world.runs import matrix_config
 
+# Text that would run, were it taken for markup anywhere.
 HOSTILE = '</script><img src=x onerror="window.hacked=true"><b id="injected">'
-"""Text that would run, were it taken for markup anywhere."""
 
 SOFA = 8
 SCENE_KEY = SceneKey('boxes', 'room', 0)

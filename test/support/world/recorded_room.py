@@ -10,8 +10,8 @@ from support.world import bags
 from support.world.maps import LABELS, labelled_map
 
 START_NS = 1_700_000_000 * bags.S
+# The map's frame in the world.
 WORLD_TO_MAP = Pose.from_yaw(0.4, (2.0, -1.0, 0.1))
-"""The map's frame in the world."""
 
 
 def map_in_own_frame():

@@ -78,10 +78,10 @@ def repeatable(root):
     }
 
 
+# Parts of a configuration that the preparation of scenes does not depend on.
 PARTS_OF_RUNS = {
     'name', 'mappers', 'conditions', 'suites', 'pacing', 'requirements', 'recording', 'evaluation',
 }  # fmt: skip
-"""Parts of a configuration that the preparation of scenes does not depend on."""
 
 
 class PreparedScenes:

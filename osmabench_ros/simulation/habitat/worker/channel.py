@@ -17,8 +17,8 @@ import numpy as np
 
 _HEADER = struct.Struct('>I')
 
+# Images travel through shared memory, so a longer message can only be nonsense.
 LARGEST_MESSAGE_BYTES = 64 * 2**20
-"""Images travel through shared memory, so a longer message can only be nonsense."""
 
 
 class ChannelClosed(Exception):  # noqa: N818, it is not a fault when the other side ends
@@ -65,13 +65,13 @@ def _read(descriptor: int, count: int, deadline: float | None) -> bytes:
     return b''.join(parts)
 
 
+# Name, type and shape of a pixel of each image; four-byte types first keep them aligned.
 FIELDS = (
     ('depth', np.dtype('<f4'), ()),
     ('ids', np.dtype('<u4'), ()),
     ('unlit', np.dtype('u1'), (3,)),
     ('lit', np.dtype('u1'), (3,)),
 )
-"""Name, type and shape of a pixel of each image; four-byte types first keep them aligned."""
 
 
 def memory_bytes(width: int, height: int) -> int:

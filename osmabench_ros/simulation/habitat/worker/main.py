@@ -15,8 +15,8 @@ from typing import Any
 from .channel import ChannelClosed, receive, send
 
 PARENT_CHECK_S = 1.0
+# Of the temporary folder that the worker is started in.
 FOLDER_PREFIX = 'osmabench_habitat_'
-"""Of the temporary folder that the worker is started in."""
 
 
 def main(request_descriptor: int, reply_descriptor: int, frame_descriptor: int) -> None:

@@ -72,9 +72,11 @@ def _make_floats(positions: Any) -> Any:
     return [float(value) for value in positions]
 
 
+# Habitat-Sim reads this from its working directory, which is the worker's own.
 DEFAULT_PBR_CONFIG = os.path.join('data', 'default.pbr_config.json')
-"""Habitat-Sim reads this from its working directory, which is the worker's own."""
 
+# Physically based shading by only the lights, in linear colours: radiance is albedo times
+# irradiance, as the intensities of the lights mean it.
 LINEAR_PBR = {
     'enable_direct_lights': True,
     'direct_light_intensity': 3.141592653589793,
@@ -88,8 +90,6 @@ LINEAR_PBR = {
     'use_burley_diffuse': False,
     'gamma': 2.2,
 }
-"""Physically based shading by the lights alone, in linear colours: radiance is albedo times
-irradiance, as the intensities of the lights mean it."""
 
 
 def use_linear_pbr(enabled: bool) -> None:
@@ -129,19 +129,19 @@ def set_shader(mediator: Any, shader: str) -> None:
             manager.register_template(template, handle)
 
 
+# Key of the setup of the lit image; setting lights under NO_LIGHT_KEY ends the process.
 LIGHTS = 'osmabench'
-"""Key of the setup of the lit image; setting lights under NO_LIGHT_KEY ends the process."""
 
+# Sensors are drawn agent by agent, so each has an agent: images that a frame does not need are not
+# drawn. Pixels of 'object' hold the ids of objects, of 'annotation' the ids of a semantic mesh.
 SENSORS = ('depth', 'object', 'annotation', 'color')
-"""Sensors are drawn agent by agent, so each has its own: what a frame does not need is not drawn.
-Pixels of 'object' hold the ids of objects, of 'annotation' those of a semantic mesh."""
 
+# The agent without a sensor, which walks the navigation mesh.
 BODY_AGENT = len(SENSORS)
-"""The agent without a sensor, which walks the navigation mesh."""
 
 
+# Textures as they are; like every look, a shader and whether corners are darkened (HBAO).
 FLAT = ('flat', False)
-"""Textures as they are; like every look, a shader and whether corners are darkened (HBAO)."""
 
 
 class Session:

@@ -11,20 +11,20 @@ import numpy as np
 
 from .session import BODY_AGENT
 
+# An island of at least this share of the largest one's area is a floor; smaller ones are
+# furniture.
 LARGE_SHARE = 0.25
-"""An island of at least this share of the largest one's area is a floor; smaller ones are
-furniture."""
 
+# A level with less of its island's area is part of a ramp; a smaller island is not a storey.
 SMALL_SHARE = 0.05
-"""A level with less of its island's area is part of a ramp; a smaller island is not a storey."""
 
 SAME_FLOOR_M = 0.5
 
+# Places drawn on an island to find its levels.
 DRAWN = 400
-"""Places drawn on an island to find its levels."""
 
+# Actions of OSMa-Bench's code, in how many parts it does each, and its tries for a point.
 OSMA_STEP_M, OSMA_TURN_DEG, OSMA_PARTS, OSMA_TRIES = 0.06, 4.0, 2, 1000
-"""Actions of OSMa-Bench's code, in how many parts it does each, and its tries for a point."""
 
 
 class Walking:
