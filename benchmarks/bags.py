@@ -33,9 +33,9 @@ from rclpy.serialization import serialize_message
 from sensor_msgs.msg import CameraInfo, Image
 
 from osmabench_ros.base import contract as topics
+from osmabench_ros.bringup.definition import recorder_node
+from osmabench_ros.bringup.isolation import make_isolated_environment, private_domain
 from osmabench_ros.bringup.runner.node_processes import ManagedProcess
-from osmabench_ros.bringup.spec.definition import recorder_node
-from osmabench_ros.bringup.spec.isolation import make_isolated_environment, private_domain
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.ros.messages.images import camera_info_message, image_to_message

@@ -24,7 +24,7 @@ import typer
 from measuring import timed_command
 
 from osmabench_ros.base.files import claim_folder
-from osmabench_ros.runs.evaluate.evaluation import REPORT
+from osmabench_ros.runs.evaluation import REPORT
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 from osmabench_ros.runs.report_model import RunReport, without_classes
 from osmabench_ros.runs.run_manifest import MANIFEST, METRICS

@@ -29,9 +29,9 @@ from osmabench_ros.msg import FrameAck
 from rclpy.node import Node
 
 from osmabench_ros.base import contract as topics
+from osmabench_ros.bringup.isolation import make_isolated_environment, private_domain
+from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.bringup.runner.node_processes import ManagedProcess
-from osmabench_ros.bringup.spec.isolation import make_isolated_environment, private_domain
-from osmabench_ros.bringup.spec.node_spec import NodeSpec
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.nodes.frame_player import open_frames

@@ -32,12 +32,12 @@ from measuring import console
 from rich.table import Table
 
 from osmabench_ros.base.progress import silent
+from osmabench_ros.bringup.definition import bridge_settings
 from osmabench_ros.bringup.runner.matrix_runner import run_matrix
-from osmabench_ros.bringup.spec.definition import bridge_settings
 from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.nodes.frame_player import open_source
 from osmabench_ros.runs.config import MatrixConfig, parse_config
-from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
+from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.report_model import Status

@@ -28,7 +28,7 @@ from measuring import console
 from rich.progress import track
 from rich.table import Table
 
-from osmabench_ros.bringup.spec.isolation import make_isolated_environment, private_domain
+from osmabench_ros.bringup.isolation import make_isolated_environment, private_domain
 
 # By name in faulty_stacks.py: the topic that fails, and what must be said of it.
 FAULTS = {

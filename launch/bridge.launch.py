@@ -5,6 +5,7 @@ from typing import Any
 from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
+from osmabench_ros.bringup.definition import bridge_alone
 from osmabench_ros.bringup.launching.launch_arguments import (
     Argument,
     describe_launch,
@@ -12,7 +13,6 @@ from osmabench_ros.bringup.launching.launch_arguments import (
     make_settings,
 )
 from osmabench_ros.bringup.launching.launch_nodes import end_launch, launch_nodes, launch_viewer
-from osmabench_ros.bringup.spec.definition import bridge_alone
 from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.simulation.conditions import list_conditions
 from osmabench_ros.simulation.simulator import list_simulators

@@ -14,7 +14,7 @@ from osmabench_ros.bringup.launching.launch_arguments import (
     make_settings,
 )
 from osmabench_ros.bringup.launching.launch_nodes import end_launch, launch_nodes
-from osmabench_ros.bringup.spec.node_spec import NodeSpec
+from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.sequences.bags.playback import PlaybackSettings
 
 ARGUMENTS = (

@@ -6,12 +6,12 @@ from typing import Any
 from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
+from osmabench_ros.bringup.definition import prepare_stack, stack_values
 from osmabench_ros.bringup.launching.launch_arguments import (
     Argument,
     describe_launch,
 )
 from osmabench_ros.bringup.launching.launch_run import launch_stack
-from osmabench_ros.bringup.spec.definition import prepare_stack, stack_values
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.live_method import live_method_names
 from osmabench_ros.sequences.ground_truth import read_ground_truth

@@ -17,7 +17,7 @@ from support import SUPPORT
 from support.waiting import Spinner
 from support.world.runs import PreparedScenes
 
-from osmabench_ros.bringup.spec.isolation import (
+from osmabench_ros.bringup.isolation import (
     FOLDER,
     SEGMENT_LOCK,
     remove_if_dead,
@@ -194,7 +194,7 @@ def _remove_segments(config, unlocked_s):
 @pytest.fixture
 def ros_domain():
     """A ROS domain that nothing else on this machine uses, nor any test just before."""
-    from osmabench_ros.bringup.spec.isolation import private_domain
+    from osmabench_ros.bringup.isolation import private_domain
 
     with private_domain() as domain:
         yield domain

@@ -21,7 +21,7 @@ from support.world.maps import labelled_map, write_scan
 from support.world.recorded_room import cloud, labels, true_poses, write_room
 from support.world.runs import small_config
 
-from osmabench_ros.bringup.spec.isolation import make_isolated_environment
+from osmabench_ros.bringup.isolation import make_isolated_environment
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(600)]
 

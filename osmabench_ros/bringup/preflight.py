@@ -16,9 +16,9 @@ from osmabench_ros import errors
 from osmabench_ros.base import configuration
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.documents import read_json, read_yaml
+from osmabench_ros.bringup import isolation
+from osmabench_ros.bringup.definition import tf_settings
 from osmabench_ros.bringup.finding import CheckTables, Finding, Severity, attempt
-from osmabench_ros.bringup.spec import isolation
-from osmabench_ros.bringup.spec.definition import tf_settings
 from osmabench_ros.language.gemini import KEY_VARIABLES as GEMINI_KEYS
 from osmabench_ros.language.openai import KEY_VARIABLE as OPENAI_KEY
 from osmabench_ros.language.settings import OPENAI_SERVER, server_address

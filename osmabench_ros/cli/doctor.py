@@ -78,8 +78,8 @@ def _stack(
     quiet: bool,
 ) -> list[Finding]:
     with needs_ros('looking at a stack'):
-        from osmabench_ros.bringup.running_stack import examination
-        from osmabench_ros.bringup.running_stack.stack_observation import StackNames
+        from osmabench_ros.bringup import examination
+        from osmabench_ros.bringup.stack_observation import StackNames
     named = examination.names_of_robot(robot) if robot else StackNames()
     own_maps = {
         item.map_topic: item.map_type

@@ -144,7 +144,7 @@ def label(
     from osmabench_ros.maps.importers.pointcloud import read_label_set
     from osmabench_ros.maps.labelling import label_by_features, read_text_features
     from osmabench_ros.maps.storage import read_map, write_map
-    from osmabench_ros.runs.evaluate.open_vocabulary import label_map
+    from osmabench_ros.runs.open_vocabulary import label_map
 
     if captions and (text_features or space):
         raise ConfigError('--captions labels without --text-features and --space; leave them out')
@@ -198,7 +198,7 @@ def evaluate(
     Exits with 4 if a requirement of the configuration does not hold.
     """
     from osmabench_ros.reports.page.single_pages import write_map_page
-    from osmabench_ros.runs.evaluate import evaluation
+    from osmabench_ros.runs import evaluation
 
     inputs = evaluation.EvaluationInputs(
         evaluation.identify_unnamed_run(scoring.seed),

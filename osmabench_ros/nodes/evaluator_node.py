@@ -28,9 +28,9 @@ from osmabench_ros.ros.node.node_process import run_node
 from osmabench_ros.ros.node.participants import check_publishers
 from osmabench_ros.ros.node.settings import EvaluatorSettings
 from osmabench_ros.ros.qos import latched_profile
+from osmabench_ros.runs import evaluation
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluate import evaluation
-from osmabench_ros.runs.evaluate.evaluation import EvaluationJob, EvaluationQueue
+from osmabench_ros.runs.evaluation import EvaluationJob, EvaluationQueue
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.report_model import RunReport
 

@@ -16,7 +16,7 @@ from osmabench_ros.errors import ConfigError, RunError, suggestion
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.statistics import LEAST_UNITS, compare_pairs
 from osmabench_ros.reports.tidy import METRIC, list_distinct, read_headlines
-from osmabench_ros.runs.evaluate.evaluation import REPORT, UNKNOWN
+from osmabench_ros.runs.evaluation import REPORT, UNKNOWN
 from osmabench_ros.runs.identity import Seeds, is_run_name
 from osmabench_ros.runs.matrix_on_disk import RunState, matrices_at
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status, check_alike

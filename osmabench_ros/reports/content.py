@@ -15,7 +15,7 @@ from osmabench_ros.reports.pictures.sample_frames import SampleFrame
 from osmabench_ros.reports.pictures.topview import TopGrid
 from osmabench_ros.reports.pictures.view_3d import LARGEST_CLOUD, MOST_POINTS
 from osmabench_ros.reports.tidy import Run
-from osmabench_ros.runs.evaluate.evaluation import ANSWERS_FOLDER
+from osmabench_ros.runs.evaluation import ANSWERS_FOLDER
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 from osmabench_ros.vqa import question_files
 from osmabench_ros.vqa.questions import Answer, AnswerValue, Evidence, Question, Verdict

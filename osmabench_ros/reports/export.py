@@ -9,12 +9,12 @@ import pandas as pd
 from osmabench_ros.base.files import MARKER, Existing, atomic_directory
 from osmabench_ros.errors import ConfigError, choose
 from osmabench_ros.reports import tidy
-from osmabench_ros.reports.charts.matrix_charts import draw_matrix_charts
-from osmabench_ros.reports.charts.vega import write_images
 from osmabench_ros.reports.comparison import build_comparison_view
 from osmabench_ros.reports.content import read_dialogue, skip_pictures
 from osmabench_ros.reports.matrix import with_common_accuracies
+from osmabench_ros.reports.matrix_charts import draw_matrix_charts
 from osmabench_ros.reports.tidy import NOT_APPLICABLE, Run, select_table_headlines
+from osmabench_ros.reports.vega import write_images
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk
 
 BIBLIOGRAPHY = Path(__file__).parent / 'references.bib'

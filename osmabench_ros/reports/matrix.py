@@ -19,9 +19,8 @@ from osmabench_ros.reports.cells import write_csv_text
 from osmabench_ros.reports.content import read_dialogue
 from osmabench_ros.reports.page.page import RUNS_A_PAGE, PagedReport, write_page
 from osmabench_ros.reports.tidy import Run, select_table_headlines
-from osmabench_ros.runs import matrix_on_disk, report_model, run_manifest
+from osmabench_ros.runs import evaluation, matrix_on_disk, report_model, run_manifest
 from osmabench_ros.runs.config import MatrixConfig
-from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, RunOnDisk
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import COVERAGE_FILE

@@ -28,7 +28,7 @@ from osmabench_ros.metrics.map_statistics import map_statistics
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.metrics.registration import Registration, registered
 from osmabench_ros.metrics.trajectory import error_statistics
-from osmabench_ros.runs import bag_content, report_model
+from osmabench_ros.runs import bag_content, evaluation, report_model
 from osmabench_ros.runs.config import (
     MatrixConfig,
     Requirement,
@@ -38,7 +38,6 @@ from osmabench_ros.runs.config import (
     load_config,
     with_scene,
 )
-from osmabench_ros.runs.evaluate import evaluation
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, QUESTIONS_FILE
 from osmabench_ros.runs.preparation import Preparation

@@ -14,9 +14,9 @@ from osmabench_ros.errors import ConfigError, RunError, errors_as
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.runs import run_manifest
 from osmabench_ros.runs.config import MatrixConfig, PacingConfig, ScoringConfig, parse_config
-from osmabench_ros.runs.evaluate.evaluation import INCOMPLETE, TRUE_TRAJECTORY
-from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
+from osmabench_ros.runs.evaluation import INCOMPLETE, TRUE_TRAJECTORY
 from osmabench_ros.runs.identity import SceneKey, is_run_name, slug
+from osmabench_ros.runs.open_vocabulary import OpenVocabularyLabeller
 from osmabench_ros.runs.plan import PATH_FILE, RunPlan, config_digest, plan_runs
 from osmabench_ros.runs.report_model import RunReport, without_classes
 from osmabench_ros.runs.run_manifest import MANIFEST, PAGES, is_locked, without_home

@@ -28,7 +28,7 @@ from osmabench_ros.mappers.offline_method import filled
 from osmabench_ros.metrics.comparison import estimate_power
 from osmabench_ros.runs import run_manifest, shared_path
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig, SceneConfig, check_for_runs
-from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY, make_suites
+from osmabench_ros.runs.evaluation import TRUE_TRAJECTORY, make_suites
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.matrix_on_disk import Stage, next_stage
 from osmabench_ros.runs.plan import (

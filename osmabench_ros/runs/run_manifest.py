@@ -26,7 +26,7 @@ from osmabench_ros.base.configuration import version
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import RunError, warn
 from osmabench_ros.runs.config import MapperConfig
-from osmabench_ros.runs.evaluate.evaluation import OVER_TIME, make_suites
+from osmabench_ros.runs.evaluation import OVER_TIME, make_suites
 from osmabench_ros.runs.host import describe_surroundings
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.plan import RunPlan

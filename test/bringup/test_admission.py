@@ -3,6 +3,7 @@
 import pytest
 from support.world.runs import plans_of, small_config
 
+from osmabench_ros.bringup import isolation
 from osmabench_ros.bringup.runner import dispatch
 from osmabench_ros.bringup.runner.dispatch import (
     GIB,
@@ -14,7 +15,6 @@ from osmabench_ros.bringup.runner.dispatch import (
     is_alone,
     jobs_here,
 )
-from osmabench_ros.bringup.spec import isolation
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.plan import config_digest

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.ros
 
 
 def test_the_evaluator_finds_text_features_wherever_it_starts(tmp_path):
-    from osmabench_ros.bringup.spec.definition import nodes_of_run
+    from osmabench_ros.bringup.definition import nodes_of_run
 
     config = matrix_config(text_features={'clip': 'text/clip.npy'})
     [plan] = plans_of(config, tmp_path)
@@ -22,7 +22,7 @@ def test_the_evaluator_finds_text_features_wherever_it_starts(tmp_path):
 
 def specs(tmp_path, mapper):
     """Return the nodes of a run with a mapper, by name."""
-    from osmabench_ros.bringup.spec.definition import nodes_of_run
+    from osmabench_ros.bringup.definition import nodes_of_run
 
     config = matrix_config(mappers=[mapper])
     [plan] = plans_of(config, tmp_path, 'a', 'flat')
@@ -42,7 +42,7 @@ def test_options_may_name_the_folder_of_the_run(tmp_path):
 
 
 def test_the_seed_of_the_method_reaches_it_and_not_the_simulator(tmp_path):
-    from osmabench_ros.bringup.spec.definition import nodes_of_run
+    from osmabench_ros.bringup.definition import nodes_of_run
 
     command = ['mine', '--seed=${seed}', '${HOME}']
     options = {'seed_file': '${seed}.txt'}

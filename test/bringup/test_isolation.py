@@ -17,8 +17,8 @@ from support.waiting import wait_until
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.bringup.spec import isolation
-from osmabench_ros.bringup.spec.isolation import (
+from osmabench_ros.bringup import isolation
+from osmabench_ros.bringup.isolation import (
     PROCESSES,
     TRANSPORT_VARIABLES,
     environment,
@@ -34,8 +34,8 @@ NODE = 'import rclpy; rclpy.init(); rclpy.spin(rclpy.create_node("any"))'
 PARTICIPANTS = """
 import os, sys
 from pathlib import Path
-from osmabench_ros.bringup.spec.isolation import make_isolated_environment
-from osmabench_ros.bringup.spec.isolation import segment_bytes
+from osmabench_ros.bringup.isolation import make_isolated_environment
+from osmabench_ros.bringup.isolation import segment_bytes
 segment = segment_bytes()
 os.environ.update(make_isolated_environment(int(sys.argv[2])))
 import rclpy
@@ -185,7 +185,7 @@ def test_a_domain_is_not_taken_again_at_once(tmp_path, monkeypatch):
 
 KILLED_OWNER = """
 import os
-from osmabench_ros.bringup.spec import isolation
+from osmabench_ros.bringup import isolation
 isolation.LAST_DOMAIN = isolation.FIRST_DOMAIN + 2
 isolation.CLAIM = {claim!r}
 with isolation.private_domain() as domain:
@@ -225,7 +225,7 @@ def test_runs_side_by_side_share_the_shared_memory(monkeypatch):
 
 
 ANOTHER_DOMAIN = """
-from osmabench_ros.bringup.spec import isolation
+from osmabench_ros.bringup import isolation
 isolation.FIRST_DOMAIN = isolation.LAST_DOMAIN = {domain}
 with isolation.private_domain():
     pass

@@ -2,8 +2,8 @@
 
 import pytest
 
-from osmabench_ros.bringup.spec import isolation
-from osmabench_ros.bringup.spec.isolation import NodeClaims, full_name
+from osmabench_ros.bringup import isolation
+from osmabench_ros.bringup.isolation import NodeClaims, full_name
 
 pytestmark = pytest.mark.ros
 

@@ -12,7 +12,7 @@ from support.world.runs import small_config
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.runs.config import parse_config
-from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
+from osmabench_ros.runs.evaluation import TRUE_TRAJECTORY
 from osmabench_ros.runs.generation import OutputFormat, generate_sequences
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.simulation.conditions import Condition

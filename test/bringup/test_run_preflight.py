@@ -12,7 +12,7 @@ from support.world.runs import small_config
 pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
-from osmabench_ros.bringup import preflight
+from osmabench_ros.bringup import isolation, preflight
 from osmabench_ros.bringup.finding import Finding, Severity
 from osmabench_ros.bringup.preflight import (
     _check_disk,
@@ -20,7 +20,6 @@ from osmabench_ros.bringup.preflight import (
     examine_run,
     examine_scene_files,
 )
-from osmabench_ros.bringup.spec import isolation
 from osmabench_ros.errors import ConfigError, MissingDependencyError, OsmabenchWarning
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.scenes.loading import locate_scene

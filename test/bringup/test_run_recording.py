@@ -14,7 +14,7 @@ pytestmark = pytest.mark.ros
 @pytest.fixture(scope='module')
 def run(prepared, nodes, tmp_path_factory):
     """Return the folder and the report of a run."""
-    from osmabench_ros.bringup.spec.isolation import make_isolated_environment
+    from osmabench_ros.bringup.isolation import make_isolated_environment
 
     out = tmp_path_factory.mktemp('recorded')
     # Smaller images resolve no surface, and no surface can be covered.
@@ -58,7 +58,7 @@ def test_the_bag_of_a_lockstep_run_lacks_nothing(run):
 @pytest.mark.gl
 @pytest.mark.slow
 def test_the_maps_on_the_way_are_scored(run):
-    from osmabench_ros.runs.evaluate.evaluation import ReportOverTime
+    from osmabench_ros.runs.evaluation import ReportOverTime
 
     folder, report = run
     growth = ReportOverTime.model_validate(read_json(folder / 'growth.json'))
@@ -77,9 +77,9 @@ def test_the_maps_on_the_way_are_scored(run):
 
 def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(tmp_path, monkeypatch):
     from osmabench_ros.base.files import claim_folder, write_json, write_text
+    from osmabench_ros.bringup.definition import check_bag, make_room_for_bag
     from osmabench_ros.bringup.runner import one_run
     from osmabench_ros.bringup.runner.node_processes import NodeProcesses
-    from osmabench_ros.bringup.spec.definition import check_bag, make_room_for_bag
     from osmabench_ros.errors import RunError
     from osmabench_ros.runs.config import parse_config
     from osmabench_ros.runs.preparation import Preparation

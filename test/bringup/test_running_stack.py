@@ -25,14 +25,14 @@ from sensor_msgs.msg import CameraInfo, Image, PointCloud2
 from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.bringup.finding import Severity
-from osmabench_ros.bringup.running_stack import stack_observation
-from osmabench_ros.bringup.running_stack.examination import (
+from osmabench_ros.bringup import stack_observation
+from osmabench_ros.bringup.examination import (
     StackNames,
     examine_stack,
     names_of_robot,
 )
-from osmabench_ros.bringup.running_stack.stack_observation import message_class
+from osmabench_ros.bringup.finding import Severity
+from osmabench_ros.bringup.stack_observation import message_class
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Intrinsics

@@ -17,8 +17,7 @@ from sensor_msgs.msg import Image, PointCloud2, PointField
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.contract import CONTRACT
-from osmabench_ros.bringup.finding import CONDITION, Severity
-from osmabench_ros.bringup.running_stack.examination import (
+from osmabench_ros.bringup.examination import (
     CHECKS,
     check_classes,
     check_clock,
@@ -39,7 +38,8 @@ from osmabench_ros.bringup.running_stack.examination import (
     check_transforms,
     declared_rate_hz,
 )
-from osmabench_ros.bringup.running_stack.stack_observation import CDR_BYTES, TopicRecord
+from osmabench_ros.bringup.finding import CONDITION, Severity
+from osmabench_ros.bringup.stack_observation import CDR_BYTES, TopicRecord
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.transform_tree import StampedTransform

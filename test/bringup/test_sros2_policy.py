@@ -28,8 +28,8 @@ from osmabench_ros.base.contract import (
     MAPPER,
     RECORDER,
 )
+from osmabench_ros.bringup.isolation import make_isolated_environment, private_domain
 from osmabench_ros.bringup.runner.observer import RunObserver
-from osmabench_ros.bringup.spec.isolation import make_isolated_environment, private_domain
 from osmabench_ros.nodes import frame_publisher
 from osmabench_ros.ros.messages import map_messages
 

@@ -10,10 +10,10 @@ from support.ros_processes import process
 pytestmark = [pytest.mark.ros, pytest.mark.slow, pytest.mark.alone, pytest.mark.full]
 pytest.importorskip('rclpy')
 
+from osmabench_ros.bringup import stack_observation
+from osmabench_ros.bringup.examination import StackNames, examine_stack
 from osmabench_ros.bringup.finding import Severity
-from osmabench_ros.bringup.running_stack import stack_observation
-from osmabench_ros.bringup.running_stack.examination import StackNames, examine_stack
-from osmabench_ros.bringup.spec.isolation import private_domain
+from osmabench_ros.bringup.isolation import private_domain
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / 'benchmarks'
 # No longer than that: benchmarks/metrics.py would hide test/metrics.

@@ -9,7 +9,7 @@ from support.programs import run_python
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError
 from osmabench_ros.language.embedding import PrecomputedEmbedder, SentenceEmbedder
-from osmabench_ros.runs.evaluate.open_vocabulary import OpenClipEmbedder
+from osmabench_ros.runs.open_vocabulary import OpenClipEmbedder
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.graph_index import LabelMatcher
 

@@ -34,7 +34,7 @@ def ground_truth(tmp_path_factory):
 @pytest.fixture(scope='module')
 def robot_run(tmp_path_factory, ground_truth):
     """A bridge and a stack of their own, and on_robot.launch.py beside them."""
-    from osmabench_ros.bringup.spec.isolation import private_domain
+    from osmabench_ros.bringup.isolation import private_domain
 
     folder = tmp_path_factory.mktemp('robot')
     with private_domain() as domain:

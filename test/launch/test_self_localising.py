@@ -81,7 +81,7 @@ def shared(run):
 @pytest.fixture(scope='module')
 def robot(tmp_path_factory, shared, stack_file):
     """What on_robot left and said beside a bridge and a stack that know nothing of it."""
-    from osmabench_ros.bringup.spec.isolation import private_domain
+    from osmabench_ros.bringup.isolation import private_domain
 
     folder = tmp_path_factory.mktemp('robot')
     with private_domain() as domain:

@@ -17,7 +17,7 @@ from support.ros_processes import (
 from support.world.bags import BEACONS, POSES, write_bag
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.bringup.spec.isolation import private_domain
+from osmabench_ros.bringup.isolation import private_domain
 from osmabench_ros.sequences.bags.bag import open_bag
 
 IMAGES = [f'/{topics.COLOR}', f'/{topics.DEPTH}', f'/{topics.CAMERA_POSE}']

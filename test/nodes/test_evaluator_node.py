@@ -25,9 +25,9 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.nodes.evaluator_node import EvaluatorNode
 from osmabench_ros.ros.node.diagnostics import Level
 from osmabench_ros.ros.qos import latched_profile
+from osmabench_ros.runs import evaluation
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluate import evaluation
-from osmabench_ros.runs.evaluate.evaluation import (
+from osmabench_ros.runs.evaluation import (
     REPORT,
     EvaluationInputs,
     evaluate_map,

@@ -9,7 +9,7 @@ from rclpy.node import Node
 from support.fault_runs import own_mounts
 from support.waiting import wait_until
 
-from osmabench_ros.bringup.spec.isolation import make_isolated_environment
+from osmabench_ros.bringup.isolation import make_isolated_environment
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.ros.messages.map_messages import MapPublisher
 

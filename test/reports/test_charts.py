@@ -9,14 +9,14 @@ import pytest
 import vl_convert
 from support.world.matrix import HOSTILE, changed_run
 
-from osmabench_ros.reports.charts import matrix_charts
-from osmabench_ros.reports.charts.vega import (
+from osmabench_ros.reports import matrix_charts
+from osmabench_ros.reports.content import Dialogue
+from osmabench_ros.reports.tidy import join_runs
+from osmabench_ros.reports.vega import (
     assign_method_colors,
     use_light_colors,
     write_images,
 )
-from osmabench_ros.reports.content import Dialogue
-from osmabench_ros.reports.tidy import join_runs
 
 VQA = ('exact_questions', '', 'accuracy', '')
 

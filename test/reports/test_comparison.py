@@ -9,7 +9,6 @@ from support.world.matrix import changed_run
 
 from osmabench_ros.metrics.comparison import find_smallest_difference
 from osmabench_ros.metrics.statistics import jackknife_interval
-from osmabench_ros.reports.charts.matrix_charts import draw_robustness_chart
 from osmabench_ros.reports.comparison import (
     OBJECTS,
     build_comparison_view,
@@ -17,6 +16,7 @@ from osmabench_ros.reports.comparison import (
     describe_expected_power,
 )
 from osmabench_ros.reports.content import gather
+from osmabench_ros.reports.matrix_charts import draw_robustness_chart
 from osmabench_ros.reports.palette import PointOutcome
 from osmabench_ros.reports.pictures.graph_errors import OUTCOMES, compute_object_shares
 from osmabench_ros.runs.identity import SceneKey

@@ -14,7 +14,7 @@ from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.maps.storage import read_map, write_map
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluate.evaluation import OVER_TIME, score_over_time
+from osmabench_ros.runs.evaluation import OVER_TIME, score_over_time
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, plan_runs
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 

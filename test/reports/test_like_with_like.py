@@ -11,7 +11,7 @@ from osmabench_ros.errors import RunError
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluate.evaluation import (
+from osmabench_ros.runs.evaluation import (
     EvaluationInputs,
     evaluate_map,
     identify_unnamed_run,

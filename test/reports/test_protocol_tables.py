@@ -4,7 +4,7 @@ import pytest
 from support.world.matrix import changed_run
 
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.reports.charts.matrix_charts import draw_question_chart, list_question_charts
+from osmabench_ros.reports.matrix_charts import draw_question_chart, list_question_charts
 from osmabench_ros.reports.page.page import make_page_environment
 from osmabench_ros.reports.page.tables import build_protocol_tables
 from osmabench_ros.reports.tidy import join_runs

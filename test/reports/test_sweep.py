@@ -10,9 +10,9 @@ from rich.console import Console
 
 from osmabench_ros.base.files import read_json
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.reports.charts.vega import use_light_colors
 from osmabench_ros.reports.page.over_time import draw_sweep_chart
 from osmabench_ros.reports.sweep import print_sweep, select_shown_headlines, write_sweep_report
+from osmabench_ros.reports.vega import use_light_colors
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.report_model import join_run
 from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries

@@ -15,7 +15,7 @@ from osmabench_ros.runs.config import (
     parse_config,
     with_scene,
 )
-from osmabench_ros.runs.evaluate.evaluation import make_suites
+from osmabench_ros.runs.evaluation import make_suites
 from osmabench_ros.runs.plan import config_digest
 from osmabench_ros.suites.suite import models_asked_by
 

@@ -1,7 +1,7 @@
 import threading
 
 from osmabench_ros.errors import RunError
-from osmabench_ros.runs.evaluate.evaluation import EvaluationJob, EvaluationQueue
+from osmabench_ros.runs.evaluation import EvaluationJob, EvaluationQueue
 
 
 def waiting_job(gate, ended):

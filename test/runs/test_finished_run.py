@@ -20,7 +20,7 @@ from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import IncompleteError, RunError
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, EvaluationJob, evaluate_run
+from osmabench_ros.runs.evaluation import EvaluationInputs, EvaluationJob, evaluate_run
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.report_model import RunReport, Status, without_classes
 from osmabench_ros.runs.run_manifest import (

@@ -13,7 +13,7 @@ from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.maps.semantic_map import transform_map
 from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, write_tiers
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluate.evaluation import (
+from osmabench_ros.runs.evaluation import (
     TRUE_TRAJECTORY,
     EvaluationInputs,
     evaluate_map,

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from osmabench_ros.base.files import read_json, write_json
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import RunError
-from osmabench_ros.runs.evaluate.evaluation import INCOMPLETE
+from osmabench_ros.runs.evaluation import INCOMPLETE
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, Stage, matrices_at
 from osmabench_ros.runs.report_model import RunReport, Status
 from osmabench_ros.runs.run_manifest import lock_folder

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from support.world.runs import matrix_config, plans_of
 
-from osmabench_ros.bringup.spec.definition import bridge_settings
+from osmabench_ros.bringup.definition import bridge_settings
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.runs.plan import config_digest

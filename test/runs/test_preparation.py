@@ -13,7 +13,7 @@ from osmabench_ros.base.files import read_json, sha256_of
 from osmabench_ros.base.progress import silent
 from osmabench_ros.errors import ConfigError, OsmabenchWarning, SimulationError
 from osmabench_ros.geometry.stamped_trajectory import read_tum
-from osmabench_ros.runs.evaluate.evaluation import TRUE_TRAJECTORY
+from osmabench_ros.runs.evaluation import TRUE_TRAJECTORY
 from osmabench_ros.runs.plan import PATH_FILE
 from osmabench_ros.runs.preparation import COVERAGE_FILE, Preparation, run_warnings
 from osmabench_ros.sequences.ground_truth import read_ground_truth

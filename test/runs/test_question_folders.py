@@ -3,7 +3,7 @@
 import pytest
 
 from osmabench_ros.base.files import Existing, atomic_directory
-from osmabench_ros.runs.evaluate.evaluation import set_questions_aside, settle_questions
+from osmabench_ros.runs.evaluation import set_questions_aside, settle_questions
 
 NAMES = ('questions.jsonl', 'answers.jsonl', 'verdicts.jsonl')
 

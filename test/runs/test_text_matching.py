@@ -8,8 +8,8 @@ from support.world.maps import captioned_map, featured_map, labelled_map, write_
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.language.embedding import SentenceEmbedder
-from osmabench_ros.runs.evaluate import open_vocabulary
-from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
+from osmabench_ros.runs import open_vocabulary
+from osmabench_ros.runs.open_vocabulary import OpenVocabularyLabeller
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 
 pytestmark = pytest.mark.xdist_group('sentence embedder')

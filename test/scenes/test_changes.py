@@ -8,7 +8,7 @@ from support.world.runs import small_config
 from support.world.scenes import CAMERA, LABELS, box_object, camera_at, door_scene, room_scene
 
 from osmabench_ros.base.strict import validated
-from osmabench_ros.bringup.spec.definition import bridge_settings
+from osmabench_ros.bringup.definition import bridge_settings
 from osmabench_ros.cli.scene import export as export_scene
 from osmabench_ros.errors import ConfigError, OsmabenchError, SceneError
 from osmabench_ros.ros.node.settings import BridgeSettings

@@ -16,7 +16,7 @@ from osmabench_ros.base.files import DRAFT_PREFIX, MARKER, claim_folder, write_j
 from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.maps.storage import SnapshotFolder, write_map
 from osmabench_ros.reports.matrix import write_matrix_report
-from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
+from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.matrix_on_disk import claim
 from osmabench_ros.runs.report_model import RunReport, Status

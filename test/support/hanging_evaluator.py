@@ -5,7 +5,7 @@ import time
 
 from osmabench_ros.nodes.evaluator_node import EvaluatorNode
 from osmabench_ros.ros.node.node_process import run_node
-from osmabench_ros.runs.evaluate import evaluation
+from osmabench_ros.runs import evaluation
 
 KIND = sys.argv[1]
 

@@ -7,7 +7,7 @@ import sys
 from contextlib import closing, contextmanager
 
 from osmabench_ros.base.contract import FRAME_TOPICS, STEP_RUN
-from osmabench_ros.bringup.spec.isolation import make_isolated_environment
+from osmabench_ros.bringup.isolation import make_isolated_environment
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.sequences.bags.recording_report import read_report
 from support import TESTS

@@ -25,7 +25,7 @@ from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, MapHeader, Provenance, SemanticMap
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run
+from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.matrix_on_disk import questioned_map
 from osmabench_ros.semantics.cloud import LabelledCloud

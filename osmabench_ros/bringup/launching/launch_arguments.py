@@ -20,9 +20,9 @@ from launch import LaunchContext, LaunchDescription
 from osmabench_ros.base.documents import parse_mapping
 from osmabench_ros.base.processes import end_processes
 from osmabench_ros.base.settings import Model, settings_of, with_settings
+from osmabench_ros.bringup import isolation
 from osmabench_ros.bringup.launching.argument_names import check_argument_names
 from osmabench_ros.bringup.launching.launch_interrupts import interrupts
-from osmabench_ros.bringup.spec import isolation
 from osmabench_ros.errors import ConfigError, errors_as
 from osmabench_ros.geometry.pose import Pose
 

@@ -22,10 +22,10 @@ from launch_ros.actions import Node, SetParameter, SetRemap
 from launch import Action, LaunchContext
 from osmabench_ros.base.contract import CLOCK, TF, TF_STATIC
 from osmabench_ros.base.strict import read_model
+from osmabench_ros.bringup import definition
+from osmabench_ros.bringup.isolation import transport_environment
 from osmabench_ros.bringup.launching.launch_interrupts import interrupts
 from osmabench_ros.bringup.launching.launch_nodes import end_launch, launch_nodes
-from osmabench_ros.bringup.spec import definition
-from osmabench_ros.bringup.spec.isolation import transport_environment
 from osmabench_ros.errors import MissingDependencyError, ParticipantError, RunError
 from osmabench_ros.mappers.live_method import IncludedLaunch, LiveMethod
 from osmabench_ros.reports.matrix import write_matrix_report

@@ -20,9 +20,9 @@ from typing import Protocol
 import psutil
 
 from osmabench_ros.base.progress import Progress
+from osmabench_ros.bringup import isolation
 from osmabench_ros.bringup.runner.node_processes import NodeProcesses, visible_gpus
 from osmabench_ros.bringup.runner.one_run import failed, run_one, without_figures
-from osmabench_ros.bringup.spec import isolation
 from osmabench_ros.errors import ConfigError, OsmabenchError, OsmabenchWarning, warn
 from osmabench_ros.runs.config import MatrixConfig, PacingMode
 from osmabench_ros.runs.plan import RunPlan

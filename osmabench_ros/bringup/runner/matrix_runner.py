@@ -19,7 +19,7 @@ from osmabench_ros.reports import matrix
 from osmabench_ros.reports.sweep import write_sweep_report
 from osmabench_ros.runs import matrix_on_disk
 from osmabench_ros.runs.config import MatrixConfig, PacingMode, SweepConfig
-from osmabench_ros.runs.evaluate.evaluation import versions
+from osmabench_ros.runs.evaluation import versions
 from osmabench_ros.runs.identity import RunIdentity
 from osmabench_ros.runs.matrix_on_disk import matrices_beside
 from osmabench_ros.runs.plan import RunPlan, config_digest

@@ -7,8 +7,8 @@ from pathlib import Path
 from osmabench_ros.base.contract import EVALUATOR, MAPPER, RECORDER, SEMANTIC_MAP
 from osmabench_ros.base.files import check_folder, claim_folder
 from osmabench_ros.base.strict import read_model
-from osmabench_ros.bringup.spec import definition
-from osmabench_ros.bringup.spec.node_spec import NodeSpec
+from osmabench_ros.bringup import definition
+from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.mappers.live_method import load_live_method
@@ -19,7 +19,7 @@ from osmabench_ros.reports.page.single_pages import write_bag_page
 from osmabench_ros.reports.terminal import print_metrics
 from osmabench_ros.ros.node import settings as node_settings
 from osmabench_ros.runs.config import MatrixConfig, PacingConfig, PacingMode, Settling
-from osmabench_ros.runs.evaluate.evaluation import REPORT
+from osmabench_ros.runs.evaluation import REPORT
 from osmabench_ros.runs.report_model import BagReport, RunReport, map_remarks, partial_fault
 from osmabench_ros.sequences.bags.recording_report import RecordingSettings
 from osmabench_ros.sequences.ground_truth import read_ground_truth

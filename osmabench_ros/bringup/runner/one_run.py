@@ -10,14 +10,13 @@ from osmabench_ros.base.files import discard, remove_drafts, write_json
 from osmabench_ros.base.log import LOG
 from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.base.progress import FRAME_OF, Progress, share
+from osmabench_ros.bringup import definition, isolation
+from osmabench_ros.bringup.node_spec import METHOD, NodeSpec
 from osmabench_ros.bringup.runner import node_processes
 from osmabench_ros.bringup.runner.observer import RunObserver
-from osmabench_ros.bringup.spec import definition, isolation
-from osmabench_ros.bringup.spec.node_spec import METHOD, NodeSpec
 from osmabench_ros.errors import IncompleteError, OsmabenchError, ParticipantError, RunError
-from osmabench_ros.runs import run_manifest
-from osmabench_ros.runs.evaluate import evaluation
-from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, score_over_time
+from osmabench_ros.runs import evaluation, run_manifest
+from osmabench_ros.runs.evaluation import EvaluationInputs, score_over_time
 from osmabench_ros.runs.matrix_on_disk import FAILURE, Stage
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation, run_warnings

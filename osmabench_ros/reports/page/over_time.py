@@ -7,9 +7,8 @@ import altair as alt
 import pandas as pd
 
 from osmabench_ros.base.strict import read_model
-from osmabench_ros.reports import tidy
-from osmabench_ros.reports.charts import vega
-from osmabench_ros.runs.evaluate.evaluation import OVER_TIME, ReportOverTime
+from osmabench_ros.reports import tidy, vega
+from osmabench_ros.runs.evaluation import OVER_TIME, ReportOverTime
 from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
 
 PANEL_WIDTH_PX, PANEL_HEIGHT_PX = 240, 150

@@ -18,10 +18,8 @@ from osmabench_ros.base.files import write_text
 from osmabench_ros.mappers.mapper import home_advantage
 from osmabench_ros.metrics.comparison import DIFFERENCES
 from osmabench_ros.reports import comparison as comparisons
-from osmabench_ros.reports import tidy
+from osmabench_ros.reports import matrix_charts, tidy
 from osmabench_ros.reports.cells import format_plain, make_field_cells, read_columns, scale_cell
-from osmabench_ros.reports.charts import matrix_charts
-from osmabench_ros.reports.charts.vega import Chart, read_vega_script
 from osmabench_ros.reports.content import gather, skip_pictures
 from osmabench_ros.reports.pacing import UNKNOWN, PacingView, read_timed_runs
 from osmabench_ros.reports.page import over_time, tables
@@ -29,7 +27,8 @@ from osmabench_ros.reports.palette import format_hex_color
 from osmabench_ros.reports.pictures.graph_errors import OUTCOMES
 from osmabench_ros.reports.pictures.view_3d import read_three_js
 from osmabench_ros.reports.tidy import Run, select_table_headlines
-from osmabench_ros.runs.evaluate.evaluation import collect_judged_records
+from osmabench_ros.reports.vega import Chart, read_vega_script
+from osmabench_ros.runs.evaluation import collect_judged_records
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.report_model import MatrixReport, Status, concerns, unmet
 from osmabench_ros.runs.run_manifest import PAGES

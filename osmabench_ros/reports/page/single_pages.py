@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from osmabench_ros.metrics.record import COLUMNS, MetricRecord
 from osmabench_ros.metrics.trajectory_records import TrajectoryScore
+from osmabench_ros.reports import vega
 from osmabench_ros.reports.cells import build_cell_table, build_suite_tables, read_columns
 from osmabench_ros.reports.changes import ResultChanges, format_interval, join_full_name
-from osmabench_ros.reports.charts import vega
 from osmabench_ros.reports.page.page import PAGE, read_scripts, write_rendered
 from osmabench_ros.runs.bag_content import TIMING_SUITE
 from osmabench_ros.runs.report_model import REFERENCE_FREE, BagReport, RunReport

@@ -13,12 +13,11 @@ import yaml
 from osmabench_ros.metrics.comparison import Comparison, compare_with_reference
 from osmabench_ros.metrics.confusion import NOTHING, OUTSIDE, read_confusions
 from osmabench_ros.metrics.statistics import LEAST_UNITS
-from osmabench_ros.reports import cells, tidy
+from osmabench_ros.reports import cells, matrix_charts, tidy
 from osmabench_ros.reports.cells import ABSENT, Cell, build_cell_table
-from osmabench_ros.reports.charts import matrix_charts
 from osmabench_ros.reports.comparison import QUESTIONS
 from osmabench_ros.reports.tidy import PLACE, Headline, Run, select_table_headlines
-from osmabench_ros.runs.evaluate.evaluation import ANSWERS_FOLDER
+from osmabench_ros.runs.evaluation import ANSWERS_FOLDER
 from osmabench_ros.runs.run_manifest import read_manifest
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.suites.promptgt import MEASUREMENTS, PROMPT, RELATIONS, STANDARD

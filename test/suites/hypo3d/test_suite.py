@@ -14,7 +14,7 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.reports.matrix import with_changed_scenes
 from osmabench_ros.runs import matrix_on_disk
 from osmabench_ros.runs.config import MatrixConfig, SceneConfig
-from osmabench_ros.runs.evaluate.evaluation import OVER_TIME, ReportOverTime
+from osmabench_ros.runs.evaluation import OVER_TIME, ReportOverTime
 from osmabench_ros.runs.matrix_on_disk import write_manifest
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.report_model import RunReport, Status

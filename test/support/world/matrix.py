@@ -15,7 +15,7 @@ from osmabench_ros.metrics.message_timing import Staleness
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.reports.tidy import Run
 from osmabench_ros.runs import plan as planning
-from osmabench_ros.runs.evaluate.evaluation import EvaluationInputs, evaluate_run, versions
+from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run, versions
 from osmabench_ros.runs.identity import SceneKey
 from osmabench_ros.runs.matrix_on_disk import FAILURE, MatrixOnDisk, write_manifest
 from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER, plan_runs

@@ -28,8 +28,8 @@ from osmabench_ros.metrics.over_time import ScoresAtTime, make_over_time_records
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs import report_model
 from osmabench_ros.runs.config import Requirement, Source, SuiteConfig
-from osmabench_ros.runs.evaluate.open_vocabulary import OpenVocabularyLabeller
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
+from osmabench_ros.runs.open_vocabulary import OpenVocabularyLabeller
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.timings import SUITE as TIMING_SUITE
 from osmabench_ros.runs.timings import TIMINGS

@@ -26,7 +26,7 @@ INK = 'var(--ink)'
 MUTED = 'var(--muted)'
 SERIES = tuple(f'var(--series-{number})' for number in range(1, 7))
 
-_STYLE = Path(__file__).with_name('style.yaml')
+_STYLE = Path(__file__).with_name('chart_style.yaml')
 _VEGA_LITE = '.'.join(alt.SCHEMA_VERSION.removeprefix('v').split('.')[:2])
 # Start of the checksum of a name; from it each method of this package has another colour, and the
 # methods of the demonstration have colours that are far apart.

@@ -13,7 +13,7 @@ import yaml
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base import files
 from osmabench_ros.base.contract import BAG_RECORDER, BRIDGE, EVALUATOR, MAPPER, RECORDER
-from osmabench_ros.bringup.spec.node_spec import METHOD, PACKAGE, NodeSpec
+from osmabench_ros.bringup.node_spec import METHOD, PACKAGE, NodeSpec
 from osmabench_ros.errors import RunError, SequenceError, errors_as
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers import live_method

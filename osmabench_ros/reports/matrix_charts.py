@@ -12,8 +12,7 @@ import pandas as pd
 import yaml
 
 from osmabench_ros.metrics.statistics import LEAST_UNITS
-from osmabench_ros.reports import tidy
-from osmabench_ros.reports.charts import vega
+from osmabench_ros.reports import tidy, vega
 from osmabench_ros.reports.comparison import QUESTIONS, Contrast
 from osmabench_ros.reports.content import Dialogue, compute_paired_interval
 from osmabench_ros.reports.pacing import TimedRun

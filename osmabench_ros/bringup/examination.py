@@ -1,4 +1,4 @@
-"""Examines a running stack for errors that would spoil a run, by the tables of checks.yaml."""
+"""Examines a running stack for errors that would spoil a run, by tables of checks."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -18,9 +18,9 @@ from osmabench_ros.base.configuration import config_path, described_names
 from osmabench_ros.base.contract import CONTRACT, TF, TF_STATIC, ContractTopic, Delivery
 from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.bringup import stack_observation
 from osmabench_ros.bringup.finding import CheckTables, Finding, Severity, attempt
-from osmabench_ros.bringup.running_stack import stack_observation
-from osmabench_ros.bringup.running_stack.stack_observation import (
+from osmabench_ros.bringup.stack_observation import (
     StackNames,
     StackObservation,
     TopicRecord,
@@ -40,7 +40,7 @@ from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.sequences.pose_topics import read_transforms
 
-CHECKS = CheckTables(Path(__file__).with_name('checks.yaml'))
+CHECKS = CheckTables(Path(__file__).with_name('stack_checks.yaml'))
 
 # Encodings that images may have, the contract's own first.
 ENCODINGS = {

@@ -1,1 +1,0 @@
-"""Checks of a running stack for `osmabench doctor`."""

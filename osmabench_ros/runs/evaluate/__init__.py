@@ -1,1 +1,0 @@
-"""Scores maps of runs, and imported maps."""
