@@ -55,10 +55,9 @@ def find_prose(path, text):
         yield from enumerate(text.splitlines(), 1)
         return
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (
-            ast.get_docstring(node)
-        ):
-            yield node.body[0].lineno, node.body[0].value.value
+        # Docstrings, and texts below fields.
+        if isinstance(node, ast.Expr) and isinstance(getattr(node.value, 'value', None), str):
+            yield node.lineno, node.value.value
         if isinstance(node, ast.Raise):
             for part in ast.walk(node):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):

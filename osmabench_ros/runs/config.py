@@ -45,7 +45,7 @@ class SceneConfig(Strict):
     scene: str = setting('', 'Scene of a data set; the only one by default.')
     seed: int = Field(0, ge=0, lt=2**31, description='Seed of the scene, path and questions.')
     path_seed: Seed | None = None
-    """Seed of the path, what the sensors add on it, and the questions; None: as `seed`."""
+    """Seed of the path, its sensor noise, and the questions; None: as `seed`."""
     changes: Changes = ()
     """Changes of the scene before it is rendered: a file, or a list."""
     sequence: FilePath | None = None
@@ -154,11 +154,11 @@ class TrajectoryConfig(Strict):
     """Goals in this order, metres; drawn from the scene by default."""
     storey: Literal['all'] | Annotated[int, Field(ge=0)] = 'all'
     planner: Planner = Planner.GRID
-    """What finds the way between goals."""
+    """Planner of the ways between goals."""
     navmesh: PathText = ''
     recorded: PathText = ''
     recorded_frame: PoseFrame = PoseFrame.BASE
-    """Whose poses `recorded` holds."""
+    """Frame of the poses in `recorded`."""
     frame_rate_hz: float = setting(5.0, 'Frames per second of stamp time.', 0.01, 1000)
     max_frames: int = setting(60, 'Frames at the speed of the baseline.', 2)
 
@@ -463,13 +463,13 @@ class Requirement(Strict):
     """
 
     suite: str
-    """Whose figure it is."""
+    """Suite of the metric."""
     metric: str
-    """Name of the figure, as in report.csv."""
+    """Name of the metric, as in report.csv."""
     mode: str | None = None
     """compat or strict; both by default."""
     class_name: str = ''
-    """Class, or node of a figure of `timing`."""
+    """Class, or node of a metric of `timing`."""
     mapper: str | None = None
     """Which mapper it is for; all by default."""
     condition: str | None = None

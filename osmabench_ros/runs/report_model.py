@@ -30,7 +30,7 @@ class Status(str, Enum):
 
     COMPLETE = 'complete'
     INCOMPLETE = 'incomplete'
-    """A server failed: the figures of some suites are missing, and the same command goes on."""
+    """A server failed: the metrics of some suites are missing, and the same command goes on."""
     FAILED = 'failed'
 
 

@@ -40,7 +40,7 @@ class Effect(Strict):
     kind: str
     """Its entry point in the group osmabench.effects."""
     seed: int = Field(0, ge=0)
-    """Of its random numbers, next to that of the run."""
+    """Of its random numbers, in addition to the seed of the run."""
 
     def generator(self, shot: Shot) -> np.random.Generator:
         """Return the random numbers of this effect for one frame."""

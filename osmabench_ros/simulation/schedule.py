@@ -105,7 +105,7 @@ class Flicker(Strict):
     frequency_hz: float = Field(gt=0)
     """Periods a second; with `random`, values a second."""
     depth: float = Field(ge=0, le=1)
-    """What is taken away at most, as a share."""
+    """Largest fraction that is taken away."""
     seed: int = Field(0, ge=0)
     """Of the pattern `random`."""
 

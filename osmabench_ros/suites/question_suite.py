@@ -305,7 +305,7 @@ class ExactQuestionsSuite(QuestionSuite[Any]):
     name = SUITE
     options_type: Any = ExactQuestionOptions
     asked = EXACT
-    """What is asked where the context brings no questions."""
+    """The set of questions to ask where the context brings none."""
 
     def list_questions(self, context: SuiteContext) -> Sequence[Question]:
         """Return the questions that were given, else new ones about the ground truth."""

@@ -38,7 +38,7 @@ class QuestionedMap:
 
     semantic_map: SemanticMap
     references: Mapping[str, SemanticMap] = field(default_factory=dict)
-    """Maps that are asked for comparison, by the name of their figure."""
+    """Maps that are asked for comparison, by the name of their metric."""
     rules: Answerer = field(default_factory=RuleAnswerer)
     equality: Judge = field(default_factory=DeterministicJudge)
     embedder: Embedder | None = None

@@ -35,7 +35,7 @@ class Answerer(Protocol):
     """
 
     name: str
-    """Name in answers and tables, with that of its language model."""
+    """Name in answers and tables, with the name of its language model."""
 
     def answer(
         self,
