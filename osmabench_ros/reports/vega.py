@@ -20,7 +20,7 @@ Chart = dict[str, Any]
 # Charts by name, those that there are data for.
 Charts = Mapping[str, Chart]
 
-STYLE = Path(__file__).parents[1] / 'page' / 'templates' / 'page.css'
+STYLE = Path(__file__).with_name('page') / 'templates' / 'page.css'
 # Colours of the page, light or dark; a browser looks them up when it draws.
 INK = 'var(--ink)'
 MUTED = 'var(--muted)'
