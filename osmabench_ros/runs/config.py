@@ -58,8 +58,13 @@ class SceneConfig(Strict):
     def _check_source(self) -> SceneConfig:
         if (self.sequence is None) != (self.ground_truth is None):
             raise ValueError('a recorded scene needs both sequence and ground_truth')
-        simulated = {'reference', 'scene', 'changes'} & self.model_fields_set
-        if self.sequence is not None and simulated:
+        fields = type(self).model_fields
+        simulated = {'reference', 'scene', 'changes'}
+        named = simulated & self.model_fields_set
+        # A manifest names all of them, with their defaults.
+        if named == simulated and all(getattr(self, x) == fields[x].default for x in named):
+            named = set()
+        if self.sequence is not None and named:
             raise ValueError('for a scene with a sequence leave out reference, scene and changes')
         if self.sequence is None and self.topics != SequenceReading():
             raise ValueError('topics belong to a sequence; name it too')
