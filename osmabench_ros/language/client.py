@@ -323,6 +323,10 @@ class ModelClient:
             if not isinstance(error, quiet):
                 _show(str(error))
             return place, Outcome(error=error)
+        except SystemExit as error:
+            # The pool would wait forever for the answer of a worker that ends.
+            text = f'{self.name}: its code asked to exit ({error.code}) while it answered'
+            raise errors.LanguageModelError(text) from error
 
 
 def _show(text: str) -> None:

@@ -502,7 +502,7 @@ class _Evaluation:
         if pose is not None and alignment is not MapAlignment.NONE:
             remark = f'the map was put from frame "{map_frame}" into "{reference_frame}"'
             return Similarity(pose), f'{remark} by the TF of the bag'
-        taken = f'coordinates in frame "{map_frame}" were taken for those of "{reference_frame}"'
+        taken = f'coordinates in frame "{map_frame}" were taken as being in "{reference_frame}"'
         if alignment is MapAlignment.NONE:
             return Similarity(), f'{taken}, as --align none asks for'
         unknown = alignment is MapAlignment.KNOWN and self.source.transform is None

@@ -1,6 +1,7 @@
 """Cache, patience, budget and concurrency over real HTTP."""
 
 import json
+import sys
 import threading
 import time
 from collections import deque
@@ -41,6 +42,11 @@ def client(server, tmp_path, timeout_s=20.0, **more):
 
 def said(text):
     return json.loads(text)['said']
+
+
+def test_code_that_exits_while_it_answers_ends_the_requests_with_an_error(server, tmp_path):
+    with pytest.raises(LanguageModelError, match=r'openai/m: its code asked to exit \(3\)'):
+        client(server, tmp_path).ask_all(REQUESTS, lambda _: sys.exit(3))
 
 
 def test_a_cached_reply_makes_no_request(server, tmp_path):
