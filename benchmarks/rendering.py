@@ -22,7 +22,7 @@ import typer
 from measuring import console, empty_table
 from scipy import ndimage
 
-from osmabench_ros.base.color import decoded, encoded
+from osmabench_ros.base.images import decode_srgb, encode_srgb
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.loading import load_scene
@@ -156,7 +156,7 @@ def edge_psnr_db(
     errors = []
     for seen, fine in zip(*found, strict=True):
         cells = fine.color.reshape(size[1], finer, size[0], finer, 3)
-        mean = encoded(decoded(cells / 255.0).mean(axis=(1, 3)))
+        mean = encode_srgb(decode_srgb(cells / 255.0).mean(axis=(1, 3)))
         near = seen.instance
         border = ndimage.maximum_filter(near, 5) != ndimage.minimum_filter(near, 5)
         errors.append((seen.color / 255.0 - mean)[border].ravel() ** 2)

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
-from osmabench_ros.base.extensions import (
+from osmabench_ros.base.configuration import (
     EFFECTS,
     MAPPERS,
     SUITES,

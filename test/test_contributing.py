@@ -16,7 +16,7 @@ from support.world.box_room import LABELS, frames, ground_truth
 from support.world.frames import map_frames
 from support.world.scenes import CAMERA, camera_at, room_scene
 
-from osmabench_ros.base.extensions import KINDS, extension_names
+from osmabench_ros.base.configuration import KINDS, extension_names
 from osmabench_ros.errors import ConfigError, QuestionError
 from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.runs.config import MatrixConfig

@@ -1,7 +1,13 @@
 import pytest
 from support.distributions import install_distribution
 
-from osmabench_ros.base.extensions import KINDS, MAPPERS, SUITES, extension_names, load_extension
+from osmabench_ros.base.configuration import (
+    KINDS,
+    MAPPERS,
+    SUITES,
+    extension_names,
+    load_extension,
+)
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.semantics.labels import LabelSet

@@ -1,11 +1,14 @@
-"""Images from outside, of known formats and limited size, and pixels of sensor_msgs/Image."""
+"""Images from outside, of limited size; pixels of sensor_msgs/Image; sRGB and linear light.
+
+Formats are known ones. The curve of sRGB is of IEC 61966-2-1.
+"""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,3 +156,31 @@ def classes_of(message: Any) -> NDArray[np.uint16]:
 def instances_of(message: Any) -> NDArray[np.int32]:
     """Return the ids of an instance image; raises as `pixels_of`."""
     return pixels_of(message, INSTANCE_ENCODINGS).astype(np.int32, copy=False)
+
+
+Number = TypeVar('Number', bound=np.floating)
+
+
+def decode_srgb(srgb: NDArray[Number]) -> NDArray[Number]:
+    """Return linear values of sRGB-encoded ones, both in [0, 1]."""
+    return np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+
+
+def encode_srgb(linear: NDArray[Number]) -> NDArray[Number]:
+    """Return sRGB-encoded values of linear ones, both in [0, 1]."""
+    curved = 1.055 * np.maximum(linear, 0.0031308) ** (1 / 2.4) - 0.055
+    return np.where(linear <= 0.0031308, 12.92 * linear, curved)
+
+
+# Linear value of each 8-bit code, shape (256,).
+LINEAR_OF_CODE: NDArray[np.float32] = decode_srgb(np.arange(256) / 255.0).astype(np.float32)
+
+
+def decode_srgb_image(image: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Return linear light in [0, 1] of an 8-bit sRGB image."""
+    return LINEAR_OF_CODE[image]
+
+
+def encode_srgb_image(linear: NDArray[np.floating]) -> NDArray[np.uint8]:
+    """Return the 8-bit sRGB image of linear light, clipped to [0, 1]."""
+    return np.asarray(np.rint(encode_srgb(np.clip(linear, 0.0, 1.0)) * 255.0), np.uint8)

@@ -31,7 +31,7 @@ class _Protocols(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command of the package, else of the suite with its name."""
-        from osmabench_ros.base.extensions import SUITES, extension_names
+        from osmabench_ros.base.configuration import SUITES, extension_names
 
         own = super().get_command(ctx, cmd_name)
         if own is not None or cmd_name not in extension_names(SUITES):
@@ -137,7 +137,7 @@ def cospace(
 
 
 def _score_files(suite: str, files: Sequence[Path], table_format: str) -> None:
-    from osmabench_ros.base.extensions import SUITES, load_extension
+    from osmabench_ros.base.configuration import SUITES, load_extension
 
     published = getattr(load_extension(SUITES, suite), 'published', None)
     if published is None:

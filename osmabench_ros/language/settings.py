@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import Field
 
-from osmabench_ros.base.extensions import LANGUAGE_MODELS, load_extension
+from osmabench_ros.base.configuration import LANGUAGE_MODELS, load_extension
 from osmabench_ros.base.settings import setting
 from osmabench_ros.base.strict import FilePath, Strict, validated
 from osmabench_ros.errors import ConfigError, LanguageModelError

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Protocol, cast
 
-from osmabench_ros.base.extensions import MAPPERS, extension_names, load_extension
+from osmabench_ros.base.configuration import MAPPERS, extension_names, load_extension
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import LabelSet

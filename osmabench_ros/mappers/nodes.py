@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 
-from osmabench_ros.base.color import decoded, encoded_image
+from osmabench_ros.base.images import decode_srgb, encode_srgb_image
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.fusion import FusedCells
@@ -25,7 +25,7 @@ def without_light(points: NDArray[np.floating], colors: NDArray[np.uint8]) -> ND
     """Return sRGB colours as if every column of the map were lit brightly; none gets darker."""
     if not len(points):
         return colors
-    linear = decoded(colors / 255.0)
+    linear = decode_srgb(colors / 255.0)
     luminance = linear @ _REC709
     columns = np.floor(points[:, :2] / COLUMN_M).astype(np.int64)
     _, column = np.unique(columns, axis=0, return_inverse=True)
@@ -35,7 +35,7 @@ def without_light(points: NDArray[np.floating], colors: NDArray[np.uint8]) -> ND
     starts = np.cumsum(sizes) - sizes
     white = luminance[order][starts + (BRIGHT_SHARE * (sizes - 1)).astype(np.int64)]
     gain = np.clip(WHITE_LUMINANCE / np.maximum(white, 1e-6), 1.0, MAX_GAIN)
-    return encoded_image(linear * gain[column][:, None])
+    return encode_srgb_image(linear * gain[column][:, None])
 
 
 # Fraction of the points that may lie beyond each face of a box.

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, cast
 
+from osmabench_ros.base.configuration import MAP_IMPORTERS, extension_names, load_extension
 from osmabench_ros.base.contract import WORLD_FRAME
-from osmabench_ros.base.extensions import MAP_IMPORTERS, extension_names, load_extension
 from osmabench_ros.base.reading import naming_errors
 from osmabench_ros.errors import MapError
 from osmabench_ros.geometry.axes import World as World

@@ -8,7 +8,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.color import encoded_image
+from osmabench_ros.base.images import encode_srgb_image
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
 _GOLDEN_ANGLE_DEG = 137.50776405003785
@@ -85,5 +85,5 @@ def _convert_from_oklch(lightness: float, chroma: float, hue_deg: float) -> Rgb:
     """Return sRGB of an OKLCH colour (Ottosson 2020), clipped to the gamut."""
     hue = math.radians(hue_deg)
     cones = _CONES_OF_OKLAB @ (lightness, chroma * math.cos(hue), chroma * math.sin(hue))
-    red, green, blue = encoded_image(np.clip(_RGB_OF_CONES @ cones**3, 0.0, 1.0)).tolist()
+    red, green, blue = encode_srgb_image(np.clip(_RGB_OF_CONES @ cones**3, 0.0, 1.0)).tolist()
     return red, green, blue

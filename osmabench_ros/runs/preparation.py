@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from osmabench_ros.base import files
-from osmabench_ros.base.extensions import SIMULATORS, load_extension
+from osmabench_ros.base.configuration import SIMULATORS, load_extension
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.errors import ConfigError, check_all, warn
 from osmabench_ros.geometry.frame import Frame

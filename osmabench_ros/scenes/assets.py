@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.color import encoded
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.fence import read_in_fence
+from osmabench_ros.base.images import encode_srgb
 from osmabench_ros.base.reading import opened
 from osmabench_ros.errors import MissingDependencyError, OsmabenchError, SceneError, errors_as
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
@@ -301,7 +301,7 @@ def convert_material(material: Any, linear: bool = True) -> Material:
         color = np.array(NEUTRAL.base_color if image is None else (1.0, 1.0, 1.0))
     else:
         color = np.asarray(factor, float)[:3] / 255
-        color = encoded(color) if linear else color
+        color = encode_srgb(color) if linear else color
     return Material(make_triple(np.clip(color, 0, 1)), _read_pixels(image), **gloss)
 
 

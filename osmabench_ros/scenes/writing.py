@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.color import decoded
 from osmabench_ros.base.files import Existing, atomic_directory
+from osmabench_ros.base.images import decode_srgb
 from osmabench_ros.errors import SceneError, warn
 from osmabench_ros.geometry.axes import OPENGL_FROM_OPTICAL, turn_pose_to_habitat, turn_to_habitat
 from osmabench_ros.scenes import scene as scene_model
@@ -298,7 +298,7 @@ def _convert_material(material: scene_model.Material) -> Any:
     import trimesh
     from PIL import Image
 
-    linear = decoded(np.asarray(material.base_color))
+    linear = decode_srgb(np.asarray(material.base_color))
     texture, surface = (
         None if image is None else Image.fromarray(image)
         for image in (material.texture, material.surface)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from pydantic import Field, PlainValidator, SerializeAsAny, TypeAdapter, field_validator
 from pydantic_core import PydanticKnownError
 
-from osmabench_ros.base.color import LINEAR_OF_CODE, decoded_image, encoded_image
-from osmabench_ros.base.extensions import EFFECTS, load_extension
+from osmabench_ros.base.configuration import EFFECTS, load_extension
+from osmabench_ros.base.images import LINEAR_OF_CODE, decode_srgb_image, encode_srgb_image
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Intrinsics
@@ -138,7 +138,7 @@ class WhiteBalance(Effect):
 
     def color(self, color: NDArray[np.uint8], shot: Shot) -> NDArray[np.uint8]:  # noqa: ARG002
         """Apply the gains."""
-        curves = [encoded_image(LINEAR_OF_CODE * g) for g in self.gains]
+        curves = [encode_srgb_image(LINEAR_OF_CODE * g) for g in self.gains]
         return np.stack([curve[color[..., i]] for i, curve in enumerate(curves)], axis=-1)
 
 
@@ -161,8 +161,8 @@ class MotionBlur(Effect):
         """Return the image of the light of all the images."""
         total = np.zeros(images[0].shape, np.float32)
         for image in images:
-            total += decoded_image(image)
-        return encoded_image(total / len(images))
+            total += decode_srgb_image(image)
+        return encode_srgb_image(total / len(images))
 
 
 class StructuredLightDepth(Effect):

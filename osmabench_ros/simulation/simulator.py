@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.extensions import SIMULATORS, extension_names, load_extension
+from osmabench_ros.base.configuration import SIMULATORS, extension_names, load_extension
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose

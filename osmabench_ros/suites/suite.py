@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from osmabench_ros.base.extensions import SUITES, load_extension
+from osmabench_ros.base.configuration import SUITES, load_extension
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import MetricError

@@ -7,7 +7,7 @@ from collections import deque
 import pytest
 from support.loopback_models import LoopbackModels, Misstep
 
-from osmabench_ros.base.extensions import LANGUAGE_MODELS, extension_names
+from osmabench_ros.base.configuration import LANGUAGE_MODELS, extension_names
 from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.language.model import ImagePart, ModelRequest, Usage
 from osmabench_ros.language.settings import make_language_model

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from osmabench_ros.base.color import decoded, encoded_image
+from osmabench_ros.base.images import decode_srgb, encode_srgb_image
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers.nodes import trimmed_box, upright_box, voted_labels, without_light
 from osmabench_ros.scenes.apartment.finishes import COLORS
@@ -94,7 +94,7 @@ def test_without_votes_there_is_no_label():
 def test_dimmed_colors_keep_their_names_beside_white():
     colors = np.array(list(COLOR_EXAMPLES.values()), np.uint8)
     scene = np.vstack([colors, np.full((len(colors), 3), 250, np.uint8)])
-    dim = encoded_image(decoded(scene / 255.0) * 0.25)
+    dim = encode_srgb_image(decode_srgb(scene / 255.0) * 0.25)
     points = np.random.default_rng(0).uniform(0, 1, (len(scene), 3))
     named = color_indices(without_light(points, dim))[: len(colors)]
     assert (named == np.arange(len(colors))).mean() > 0.8

@@ -2,7 +2,7 @@ import pytest
 from support.distributions import install_distribution
 from support.libraries import needs
 
-from osmabench_ros.base.extensions import MAPPERS
+from osmabench_ros.base.configuration import MAPPERS
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.mapper import make_mapper, mapper_class, mapper_names
 from osmabench_ros.semantics.labels import LabelSet

@@ -1,7 +1,7 @@
 import pytest
 from support.distributions import install_distribution
 
-from osmabench_ros.base.extensions import MAP_IMPORTERS
+from osmabench_ros.base.configuration import MAP_IMPORTERS
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.maps.importer import ImportOptions, find_importer, import_map, list_importers
 

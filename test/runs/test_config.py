@@ -3,7 +3,7 @@ import math
 import pytest
 import yaml
 
-from osmabench_ros.base.extensions import SUITES, extension_names
+from osmabench_ros.base.configuration import SUITES, extension_names
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import (
     CameraConfig,

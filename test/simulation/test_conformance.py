@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from support.world import scenes
 from support.world.frames import are_same_images
 
-from osmabench_ros.base.extensions import SIMULATORS, extension_names
+from osmabench_ros.base.configuration import SIMULATORS, extension_names
 from osmabench_ros.errors import MissingDependencyError, SimulationError
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose

@@ -14,7 +14,7 @@ from support.distributions import install_distribution
 from support.loopback_models import cached_client
 from support.world.graphs import as_map, ground_truth_of, living_room, seen, thing, vocabulary
 
-from osmabench_ros.base.extensions import ANSWERERS, extension_names
+from osmabench_ros.base.configuration import ANSWERERS, extension_names
 from osmabench_ros.errors import ConfigError, QuestionError
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.maps.semantic_map import DenseMap

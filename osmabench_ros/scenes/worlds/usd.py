@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.color import encoded
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.fence import read_in_fence
+from osmabench_ros.base.images import encode_srgb
 from osmabench_ros.base.reading import naming_errors, read_bytes
 from osmabench_ros.errors import MissingDependencyError, SceneError, errors_as, warn
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
@@ -207,7 +207,7 @@ def _find_uv_name(texture: Any) -> str:
 
 
 def _make_plain_material(linear: NDArray[np.float64]) -> Material:
-    return Material(make_triple(encoded(np.clip(linear[:3], 0, 1))))
+    return Material(make_triple(encode_srgb(np.clip(linear[:3], 0, 1))))
 
 
 # Of the folder of a stage, which it may be made of, that are counted.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.color import LINEAR_OF_CODE, encoded_image
+from osmabench_ros.base.images import LINEAR_OF_CODE, encode_srgb_image
 from osmabench_ros.geometry.axes import OPENGL_FROM_OPTICAL, turn_to_habitat
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -23,7 +23,7 @@ ENCODED_STEPS = 4096
 
 
 _LIT_LINEAR = ((np.arange(256) / 255.0) ** LIT_GAMMA).astype(np.float32)
-_ENCODED = encoded_image((np.arange(ENCODED_STEPS + 1) / ENCODED_STEPS) ** 2)
+_ENCODED = encode_srgb_image((np.arange(ENCODED_STEPS + 1) / ENCODED_STEPS) ** 2)
 
 
 def encoded(linear: NDArray[np.float32]) -> NDArray[np.uint8]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base.color import decoded
+from osmabench_ros.base.images import decode_srgb
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -178,7 +178,7 @@ def pack_constants(meshes: Sequence[Mesh], object_rows: NDArray[np.int64]) -> ND
     """Return the constants of every mesh; object numbers are rows plus one, 0: no surface."""
     constants = np.zeros(len(meshes), MESH_CONSTANTS)
     colors = np.reshape([mesh.material.base_color for mesh in meshes], (-1, 3))
-    constants['color'] = decoded(colors.astype(np.float64))
+    constants['color'] = decode_srgb(colors.astype(np.float64))
     constants['object_number'] = object_rows + 1
     constants['mesh'] = np.arange(len(meshes))
     return constants

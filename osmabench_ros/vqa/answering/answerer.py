@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from osmabench_ros.base.extensions import (
+from osmabench_ros.base.configuration import (
     ANSWERERS,
     LANGUAGE_MODELS,
     extension_names,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from support.world.scenes import CAMERA
 
-from osmabench_ros.base.color import decoded_image, encoded_image
+from osmabench_ros.base.images import decode_srgb_image, encode_srgb_image
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.scenes.scene import Lighting
 from osmabench_ros.simulation.conditions import parse_condition
@@ -13,8 +13,8 @@ RAMP = np.stack([np.arange(256, dtype=np.uint8)] * 3, axis=-1)[None]
 
 
 def test_srgb_codes_survive_linear_light():
-    np.testing.assert_array_equal(encoded_image(decoded_image(RAMP)), RAMP)
-    assert decoded_image(np.array([188], np.uint8))[0] == pytest.approx(0.5, abs=0.005)
+    np.testing.assert_array_equal(encode_srgb_image(decode_srgb_image(RAMP)), RAMP)
+    assert decode_srgb_image(np.array([188], np.uint8))[0] == pytest.approx(0.5, abs=0.005)
 
 
 def test_exposure_scales_light_by_powers_of_two():
@@ -36,10 +36,10 @@ def test_gamma_keeps_black_and_white_and_bends_the_middle():
 def test_white_balance_multiplies_linear_light_and_saturates():
     image = np.full((1, 1, 3), 100, np.uint8)
     red, green, blue = WhiteBalance(gains=(2.0, 1.0, 0.5)).color(image, SHOT)[0, 0]
-    light = decoded_image(image)[0, 0, 0]
-    assert decoded_image(np.array(red)) == pytest.approx(2 * light, rel=0.02)
+    light = decode_srgb_image(image)[0, 0, 0]
+    assert decode_srgb_image(np.array(red)) == pytest.approx(2 * light, rel=0.02)
     assert green == 100
-    assert decoded_image(np.array(blue)) == pytest.approx(light / 2, rel=0.02)
+    assert decode_srgb_image(np.array(blue)) == pytest.approx(light / 2, rel=0.02)
     assert WhiteBalance(gains=(9.0, 1.0, 1.0)).color(RAMP, SHOT)[0, 255, 0] == 255
 
 

@@ -8,7 +8,7 @@ from scipy import ndimage
 from support.world.runs import small_config
 from support.world.scenes import CAMERA, LABELS, box_mesh, camera_at, grey_wall, room_scene
 
-from osmabench_ros.base.color import decoded, encoded
+from osmabench_ros.base.images import decode_srgb, encode_srgb
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -65,10 +65,10 @@ def test_edges_are_close_to_a_picture_of_sixteen_times_as_many_pixels(make):
         for simulator in (seen, fine):
             simulator.set_lighting(LAMP)
         found = seen.render(VIEW)
-        cells = decoded(fine.render(VIEW).color.reshape(120, 4, 160, 4, 3) / 255.0)
+        cells = decode_srgb(fine.render(VIEW).color.reshape(120, 4, 160, 4, 3) / 255.0)
         ids = found.instance
         edge = ndimage.maximum_filter(ids, 5) != ndimage.minimum_filter(ids, 5)
-        error = (found.color / 255.0 - encoded(cells.mean(axis=(1, 3))))[edge]
+        error = (found.color / 255.0 - encode_srgb(cells.mean(axis=(1, 3))))[edge]
         quality[rendering] = -10 * np.log10(np.mean(error**2))
     assert quality['standard'] > quality['compat'] + 4
 
@@ -84,7 +84,7 @@ def test_no_colour_at_an_edge_is_outside_those_of_its_surfaces(make):
     simulator = make(replace(scene, objects=(wall, box)), rendering='standard')
     simulator.set_lighting(Lighting.unlit())
     seen = simulator.render(camera_at(0, 0, 0))
-    light = decoded(seen.color / 255.0)
+    light = decode_srgb(seen.color / 255.0)
     red_share = (light[..., 0] - light[..., 0].min()) / np.ptp(light[..., 0])
     blue_share = (light[..., 2] - light[..., 2].min()) / np.ptp(light[..., 2])
     np.testing.assert_allclose(red_share + blue_share, 1.0, atol=0.01)
@@ -103,8 +103,8 @@ def test_the_tone_curve_is_the_published_one(make):
         simulator.set_lighting(Lighting(ambient=float(level)))
         found.append(simulator.render(camera_at(0, 0, 0)).color[60, 80, 0])
     curve = hable(1.7583 * levels) / hable(np.array(11.2))
-    np.testing.assert_allclose(found, 255 * encoded(curve), atol=1.5)
-    assert found[2] == round(255 * float(encoded(np.array(0.18))))
+    np.testing.assert_allclose(found, 255 * encode_srgb(curve), atol=1.5)
+    assert found[2] == round(255 * float(encode_srgb(np.array(0.18))))
     assert found[-1] < 255  # five times as bright as white is not yet burnt out
 
 

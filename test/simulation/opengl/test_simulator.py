@@ -6,7 +6,7 @@ import pytest
 from support.world.frames import are_same_images
 from support.world.scenes import CAMERA, LABELS, box_object, camera_at, grey_wall, room_scene
 
-from osmabench_ros.base.color import decoded, decoded_image
+from osmabench_ros.base.images import decode_srgb, decode_srgb_image
 from osmabench_ros.errors import MissingDependencyError, SimulationError
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -75,10 +75,10 @@ def test_light_follows_the_cosine_and_the_inverse_square(make):
         across = np.linalg.norm(point[..., :2], axis=-1)
         reach = np.hypot(across, distance)
         expected = (
-            decoded(np.array(0.5)) * 1.3 * (0.05 + intensity * (distance / reach) / reach**2)
+            decode_srgb(np.array(0.5)) * 1.3 * (0.05 + intensity * (distance / reach) / reach**2)
         )
         np.testing.assert_allclose(
-            decoded_image(seen.color)[..., 0], expected, atol=0.006, rtol=0.01
+            decode_srgb_image(seen.color)[..., 0], expected, atol=0.006, rtol=0.01
         )
 
 
@@ -100,9 +100,9 @@ def test_a_directional_light_is_as_bright_everywhere_and_casts_shadows(make):
     assert shadow.sum() > 0
     assert seen.color[shadow].max() == 0
     cosine = 1 / np.linalg.norm([0.3, 0.2, 1.0])
-    expected = 0.8 * cosine * decoded(np.array([0.6, 0.5, 0.4]))
+    expected = 0.8 * cosine * decode_srgb(np.array([0.6, 0.5, 0.4]))
     np.testing.assert_allclose(
-        decoded_image(seen.color[free]), np.broadcast_to(expected, (free.sum(), 3)), atol=0.01
+        decode_srgb_image(seen.color[free]), np.broadcast_to(expected, (free.sum(), 3)), atol=0.01
     )
 
 
