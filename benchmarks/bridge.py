@@ -29,8 +29,8 @@ from osmabench_ros.msg import FrameAck
 from rclpy.node import Node
 
 from osmabench_ros.base import contract as topics
+from osmabench_ros.bringup.definition import NodeSpec
 from osmabench_ros.bringup.isolation import make_isolated_environment, private_domain
-from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.bringup.runner.node_processes import ManagedProcess
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.geometry.frame import Frame

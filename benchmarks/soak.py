@@ -43,9 +43,8 @@ from scipy.stats import theilslopes
 
 from osmabench_ros.base import contract
 from osmabench_ros.base.files import atomic_write, check_file, claim_folder
-from osmabench_ros.bringup.definition import nodes_of_run
+from osmabench_ros.bringup.definition import NodeSpec, nodes_of_run
 from osmabench_ros.bringup.isolation import make_isolated_environment, private_domain
-from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.bringup.runner.node_processes import ManagedProcess
 from osmabench_ros.ros.matched_client import LifecycleClient
 from osmabench_ros.ros.qos import latched_profile

@@ -7,6 +7,7 @@ from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
 from osmabench_ros.base.contract import BAG_PLAYER
+from osmabench_ros.bringup.definition import NodeSpec
 from osmabench_ros.bringup.launching.launch_arguments import (
     Argument,
     describe_launch,
@@ -14,7 +15,6 @@ from osmabench_ros.bringup.launching.launch_arguments import (
     make_settings,
 )
 from osmabench_ros.bringup.launching.launch_nodes import end_launch, launch_nodes
-from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.sequences.bags.playback import PlaybackSettings
 
 ARGUMENTS = (

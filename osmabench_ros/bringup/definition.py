@@ -3,29 +3,103 @@
 The mapping nodes are the mapper of a bundled method, or a stack and its adapter.
 """
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import yaml
+from pydantic import BaseModel
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base import files
 from osmabench_ros.base.contract import BAG_RECORDER, BRIDGE, EVALUATOR, MAPPER, RECORDER
-from osmabench_ros.bringup.node_spec import METHOD, PACKAGE, NodeSpec
 from osmabench_ros.errors import RunError, SequenceError, errors_as
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.mappers import live_method
 from osmabench_ros.mappers.offline_method import filled
 from osmabench_ros.ros.node import settings as node_settings
+from osmabench_ros.ros.node.parameters import PLAN_FILE
 from osmabench_ros.ros.node.participants import DeclaredParticipant
 from osmabench_ros.ros.node.settings import MapAdapterSettings, TfSettings
-from osmabench_ros.runs.config import MapperConfig, SceneConfig, Settling, TrajectoryConfig
+from osmabench_ros.runs.config import (
+    MapperConfig,
+    MatrixConfig,
+    PacingConfig,
+    SceneConfig,
+    Settling,
+    TrajectoryConfig,
+)
+from osmabench_ros.runs.evaluation import FRAMES_FOLDER
 from osmabench_ros.runs.plan import PATH_FILE, RunPlan
 from osmabench_ros.runs.run_manifest import config_of_run
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.sequences.bags import recording_report
+
+PACKAGE = 'osmabench_ros'
+# Name of a third-party node or stack; an adapter called MAPPER publishes its map.
+METHOD = 'method'
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """A node with everything that the runner and the launch files need to start it.
+
+    Its settings go to it as a file, its plan. `executable` is a program in lib/osmabench_ros that
+    runs the module of this name in osmabench_ros.nodes, `command` another program in its place.
+    If that starts several nodes and takes no ROS arguments, `is_node` is False,
+    and the bridge waits for `participants` by name.
+
+    `topics` of a stack have its map and pose, and a bag of the run holds them too;
+    `tf` is of the node that maps; with `ends_run` its end is the end of the run and its exit code
+    the verdict.
+    """
+
+    name: str
+    executable: str = ''
+    settings: BaseModel | None = None
+    command: tuple[str, ...] = ()
+    acks: bool = False
+    is_node: bool = True
+    participants: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    tf: TfSettings = field(default_factory=TfSettings)
+    ends_run: bool = False
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is a node of this package, not a program of others."""
+        return not self.command
+
+    def parameters(self, folder: Path) -> dict[str, str]:
+        """Write the plan of the node to a folder, and return the parameters that name it."""
+        if self.settings is None:
+            return {}
+        file = folder.absolute() / f'{self.name}.json'
+        files.write_text(file, self.settings.model_dump_json(indent=1))
+        return {PLAN_FILE.name: str(file)}
+
+    @property
+    def module(self) -> str:
+        """The module with the node, if it is one of ours."""
+        return f'{PACKAGE}.nodes.{self.executable}'
+
+    def command_line(self, folder: Path) -> list[str]:
+        """Return the command of its process, with its plan in a folder."""
+        if not self.is_node:
+            return list(self.command)
+        start = list(self.command) or [sys.executable, '-m', self.module]
+        return [*start, *self.arguments(folder)]
+
+    def arguments(self, folder: Path) -> list[str]:
+        """Return the arguments of the node, with its plan in a folder."""
+        given = [f'{name}:={file}' for name, file in self.parameters(folder).items()]
+        parameters = [item for text in given for item in ('-p', text)]
+        return ['--ros-args', '-r', f'__node:={self.name}', *parameters]
+
 
 TOPICS = {
     'color': topics.COLOR,
@@ -94,14 +168,14 @@ def mapping_nodes(plan: RunPlan, work: Path) -> list[NodeSpec]:
     mapper = plan.mapper
     if mapper.stack:
         method = live_method.load_live_method(mapper.stack).filled(values_of_stack(plan, work))
-        settings = _beside(adapter_settings(method), plan)
+        settings = _wait_for_method(adapter_settings(method), plan)
         return [_stack(plan, method, work), adapter(settings, method)]
     if mapper.map_topic:
         node = _make_third_party(METHOD, plan)
         settings = MapAdapterSettings(
             method=mapper.name, map_topic=mapper.map_topic, map_type=mapper.map_type
         )
-        return [node, adapter(_beside(settings, plan))]
+        return [node, adapter(_wait_for_method(settings, plan))]
     if mapper.command:
         return [_make_third_party(MAPPER, plan)]
     return [_specify_bundled(plan)]
@@ -112,7 +186,6 @@ def _make_third_party(name: str, plan: RunPlan) -> NodeSpec:
     return NodeSpec(
         name,
         command=tuple(_with_seed(part, plan) for part in mapper.command),
-        managed=False,
         acks=mapper.acks,
         tf=tf_settings(mapper),
     )
@@ -127,11 +200,7 @@ def adapter_settings(method: live_method.LiveMethod) -> MapAdapterSettings:
     else:
         place = {'map_topic': source.topic, 'map_type': source.type}
     if finish is not None:
-        place |= {
-            'finish_service': finish.service,
-            'finish_type': finish.type,
-            'finish_request': finish.request,
-        }
+        place |= {f'finish_{name}': value for name, value in finish}
     return settings.model_copy(update=place)
 
 
@@ -144,7 +213,7 @@ def adapter(
     return NodeSpec(MAPPER, 'map_adapter_node', settings, topics=topics)
 
 
-def _beside(settings: MapAdapterSettings, plan: RunPlan) -> MapAdapterSettings:
+def _wait_for_method(settings: MapAdapterSettings, plan: RunPlan) -> MapAdapterSettings:
     """Return the settings of an adapter that waits for the method of its run."""
     mapper, longest_s = plan.mapper, plan.config.pacing.evaluation_timeout_s
     # Else the run would end for want of a map.
@@ -216,7 +285,6 @@ def _stack(plan: RunPlan, method: live_method.LiveMethod, work: Path) -> NodeSpe
             f'ground_truth:={(plan.ground_truth_directory).absolute()}',
             f'base_to_camera:={" ".join(f"{number:.9g}" for number in numbers)}',
         ),
-        managed=False,
         is_node=False,
         participants=method.participants,
         tf=tf_settings(plan.mapper, method),
@@ -226,25 +294,38 @@ def _stack(plan: RunPlan, method: live_method.LiveMethod, work: Path) -> NodeSpe
 def bridge_alone(settings: node_settings.BridgeSettings) -> NodeSpec:
     """Return the bridge without a run around it."""
     here = settings.model_copy(update={'run_id': BRIDGE})
-    return NodeSpec(BRIDGE, 'simulator_bridge_node', here, participant=False, ends_run=True)
+    return NodeSpec(BRIDGE, 'simulator_bridge_node', here, ends_run=True)
 
 
 def nodes_of_run(plan: RunPlan, work: Path | None = None) -> list[NodeSpec]:
     """Return the nodes of a prepared run, the bridge last, because it waits for the others."""
-    mapping = mapping_nodes(plan, work or plan.directory / STACK_FOLDER)
-    own_topics = [topic for spec in mapping for topic in spec.topics]
-    recorders = [_recorder(plan), *bag_recorder(plan, own_topics)]
-    followers = [*mapping, *recorders, _evaluator(plan)]
-    beside = {'tf': mapping[0].tf, 'participants': participants_of(followers)}
-    settings = bridge_settings(plan).model_copy(update=beside)
-    return [*followers, NodeSpec(BRIDGE, 'simulator_bridge_node', settings, participant=False)]
+    config, mapping = plan.config, mapping_nodes(plan, work or plan.directory / STACK_FOLDER)
+    followers = [
+        *mapping,
+        map_recorder(
+            plan.map_directory,
+            plan.pacing_config,
+            keep_intermediate_maps=config.evaluation.map_every_frames > 0,
+        ),
+        *bag_recorder(plan, [topic for spec in mapping for topic in spec.topics]),
+        evaluator(
+            config,
+            plan.ground_truth_directory,
+            plan.questions_file,
+            plan.directory,
+            settling=Settling(allow_partial=plan.mapper.allow_partial),
+        ),
+    ]
+    others = {'tf': mapping[0].tf, 'participants': participants_of(followers)}
+    settings = bridge_settings(plan).model_copy(update=others)
+    return [*followers, NodeSpec(BRIDGE, 'simulator_bridge_node', settings)]
 
 
 def participants_of(specs: Sequence[NodeSpec]) -> tuple[DeclaredParticipant, ...]:
     """Return the nodes that the bridge waits for."""
     found = []
     for spec in specs:
-        if spec.is_node and spec.participant:
+        if spec.is_node:
             found.append(DeclaredParticipant(name=spec.name, acks=spec.acks))
         found += [DeclaredParticipant(name=name, acks=False) for name in spec.participants]
     return tuple(found)
@@ -276,38 +357,35 @@ def bridge_settings(plan: RunPlan) -> node_settings.BridgeSettings:
     return always.model_copy(update=simulated)
 
 
-def _recorder(plan: RunPlan) -> NodeSpec:
-    return NodeSpec(
-        RECORDER,
-        'map_recorder_node',
-        node_settings.MapRecorderSettings(
-            map_directory=plan.map_directory,
-            frames_directory=plan.frames_directory,
-            participant=MAPPER,
-            pacing=plan.pacing_config,
-            keep_intermediate_maps=plan.config.evaluation.map_every_frames > 0,
-        ),
-        acks=True,
+def map_recorder(
+    map_directory: Path, pacing: PacingConfig, participant: str = MAPPER, **more: Any
+) -> NodeSpec:
+    """Return the node that records maps, and next to them the frames that it keeps."""
+    given = node_settings.MapRecorderSettings(
+        map_directory=map_directory.absolute(),
+        frames_directory=map_directory.absolute().with_name(FRAMES_FOLDER),
+        participant=participant,
+        pacing=pacing,
+        **more,
     )
+    return NodeSpec(RECORDER, 'map_recorder_node', given, acks=True, ends_run=given.exit_when_done)
 
 
-def _evaluator(plan: RunPlan) -> NodeSpec:
-    config = plan.config
-    return NodeSpec(
-        EVALUATOR,
-        'evaluator_node',
-        node_settings.EvaluatorSettings(
-            ground_truth_directory=plan.ground_truth_directory,
-            questions_file=plan.questions_file,
-            output_directory=plan.directory,
-            suites=config.suites,
-            requirements=config.requirements,
-            text_features={name: file.absolute() for name, file in config.text_features.items()},
-            settling=Settling(allow_partial=plan.mapper.allow_partial),
-            exit_when_done=True,
-        ),
-        ends_run=True,
+def evaluator(
+    config: MatrixConfig, ground_truth: Path, questions: Path | None, out: Path, **more: Any
+) -> NodeSpec:
+    """Return the node that scores the map of a run and ends the run with the verdict."""
+    given = node_settings.EvaluatorSettings(
+        ground_truth_directory=ground_truth.absolute(),
+        questions_file=questions.absolute() if questions else None,
+        output_directory=out.absolute(),
+        suites=config.suites,
+        requirements=config.requirements,
+        text_features={name: file.absolute() for name, file in config.text_features.items()},
+        exit_when_done=True,
+        **more,
     )
+    return NodeSpec(EVALUATOR, 'evaluator_node', given, ends_run=True)
 
 
 def recorder_node(directory: Path, settings: recording_report.RecordingSettings) -> NodeSpec:

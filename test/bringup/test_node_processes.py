@@ -16,8 +16,8 @@ from support.waiting import is_alive, wait_until
 from support.world.runs import repeatable, run_small, small_config
 
 from osmabench_ros.base.files import claim_folder
+from osmabench_ros.bringup.definition import NodeSpec
 from osmabench_ros.bringup.isolation import FOLDER, SEGMENT_LOCK, make_isolated_environment
-from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.bringup.runner import node_processes
 from osmabench_ros.bringup.runner.node_processes import HOST_MODULE, ManagedProcess, NodeProcesses
 from osmabench_ros.errors import RequirementError, RunError
@@ -37,7 +37,7 @@ import os, sys
 from pathlib import Path
 from osmabench_ros.base import processes
 from osmabench_ros.bringup.runner.node_processes import NodeProcesses
-from osmabench_ros.bringup.node_spec import NodeSpec
+from osmabench_ros.bringup.definition import NodeSpec
 from support.scripted_node import ScriptedNode
 guard, hosted = processes._guard, sys.argv[2] == '1'
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from osmabench_ros.bringup.node_spec import NodeSpec
+from osmabench_ros.bringup.definition import NodeSpec
 
 HEAVY = ('torch', 'open3d', 'OpenGL', 'moderngl')
 

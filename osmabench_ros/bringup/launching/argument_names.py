@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from osmabench_ros.bringup.node_spec import PACKAGE
+from osmabench_ros.bringup.definition import PACKAGE
 from osmabench_ros.errors import ConfigError, choose
 
 # Arguments that launch reads itself, whatever a file declares.

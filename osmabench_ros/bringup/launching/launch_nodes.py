@@ -18,10 +18,10 @@ from launch_ros.actions import Node
 
 from launch import LaunchContext
 from osmabench_ros.base.configuration import config_path
+from osmabench_ros.bringup.definition import PACKAGE, NodeSpec
 from osmabench_ros.bringup.isolation import NodeClaims, full_name, launch_environment
 from osmabench_ros.bringup.launching.launch_arguments import AUTO_DOMAIN, DOMAIN_VARIABLE
 from osmabench_ros.bringup.launching.launch_interrupts import error_if_interrupted, interrupts
-from osmabench_ros.bringup.node_spec import PACKAGE, NodeSpec
 from osmabench_ros.errors import MissingDependencyError, ParticipantError, RunError
 from osmabench_ros.ros.node.parameters import AUTOSTART
 

@@ -126,6 +126,6 @@ def launch_run(plan: RunPlan, namespace: str = '') -> list[LaunchDescriptionEnti
         verdict = written.verdict(plan.config.requirements)
         return [LogInfo(msg=f'{verdict}; {plan.root / "report.html"}'), *end_launch(exit_code)]
 
-    specs = [spec for spec in definition.nodes_of_run(plan, work) if spec.managed]
+    specs = [spec for spec in definition.nodes_of_run(plan, work) if spec.ours]
     own = {topic: topic[1:] for topic in (CLOCK, TF, TF_STATIC)} if namespace else {}
     return [*stack, *launch_nodes(specs, finish, namespace=namespace, remappings=own)]

@@ -12,9 +12,8 @@ from typing import Any
 from osmabench_ros.base.contract import BAG_PLAYER, STEP_RUN
 from osmabench_ros.base.files import check_folder
 from osmabench_ros.base.progress import Progress
-from osmabench_ros.bringup.definition import recorder_node
+from osmabench_ros.bringup.definition import NodeSpec, recorder_node
 from osmabench_ros.bringup.isolation import transport_environment
-from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.msg import RunState
 from osmabench_ros.nodes.bag_player_node import BagPlayerNode
 from osmabench_ros.nodes.bag_recorder_node import BagRecorderNode

@@ -20,8 +20,8 @@ import psutil
 from osmabench_ros.base.files import write_text
 from osmabench_ros.base.log import LOG
 from osmabench_ros.base.processes import SupervisedProcess, signals_held
+from osmabench_ros.bringup.definition import NodeSpec
 from osmabench_ros.bringup.isolation import find_segment_locks, remove_if_dead
-from osmabench_ros.bringup.node_spec import NodeSpec
 from osmabench_ros.bringup.runner.node_host import NodeOrder
 from osmabench_ros.errors import RunError
 from osmabench_ros.ros.node.lifecycle import ERROR_PREFIX

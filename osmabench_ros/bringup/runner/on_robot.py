@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from osmabench_ros.base.contract import EVALUATOR, MAPPER, RECORDER, SEMANTIC_MAP
+from osmabench_ros.base.contract import MAPPER, SEMANTIC_MAP
 from osmabench_ros.base.files import check_folder, claim_folder
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.bringup import definition
-from osmabench_ros.bringup.node_spec import NodeSpec
+from osmabench_ros.bringup.definition import NodeSpec
 from osmabench_ros.errors import ConfigError, RunError
 from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.mappers.live_method import load_live_method
@@ -24,7 +24,7 @@ from osmabench_ros.runs.report_model import BagReport, RunReport, map_remarks, p
 from osmabench_ros.sequences.bags.recording_report import RecordingSettings
 from osmabench_ros.sequences.ground_truth import read_ground_truth
 
-MAP_FOLDER, FRAMES_FOLDER, BAG_FOLDER = 'map', 'frames', 'bag'
+MAP_FOLDER, BAG_FOLDER = 'map', 'bag'
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,28 @@ def nodes_on_robot(settings: OnRobot) -> list[NodeSpec]:
     check_folder(settings.out)
     adapters = _make_adapter(settings)
     own_topics = [topic for spec in adapters for topic in spec.topics]
-    specs = [*adapters, _recorder(settings)]
+    recorder = definition.map_recorder(
+        settings.out / MAP_FOLDER,
+        PacingConfig(mode=PacingMode.REALTIME),
+        MAPPER if adapters else '',
+        exit_when_done=settings.ground_truth is None,
+    )
+    specs = [*adapters, recorder]
     if settings.record:
         recording = RecordingSettings(more_topics=tuple(own_topics))
         specs.append(definition.recorder_node(settings.out / BAG_FOLDER, recording))
-    specs += _evaluator(settings)
+    if settings.ground_truth is not None:
+        read_ground_truth(settings.ground_truth)
+        evaluator = definition.evaluator(
+            settings.config,
+            settings.ground_truth,
+            settings.questions,
+            settings.out,
+            settling=settings.settling,
+            use_run_info=False,
+            **settings.names,
+        )
+        specs.append(evaluator)
     claim_folder(settings.out)
     return specs
 
@@ -85,41 +102,6 @@ def _make_adapter(settings: OnRobot) -> list[NodeSpec]:
     method = load_live_method(settings.stack).filled(values)
     given = definition.adapter_settings(method)
     return [definition.adapter(given.model_copy(update=frame), method)]
-
-
-def _recorder(settings: OnRobot) -> NodeSpec:
-    adapted = bool(settings.stack or settings.map_topic)
-    return NodeSpec(
-        RECORDER,
-        'map_recorder_node',
-        node_settings.MapRecorderSettings(
-            map_directory=(settings.out / MAP_FOLDER).absolute(),
-            frames_directory=(settings.out / FRAMES_FOLDER).absolute(),
-            participant=MAPPER if adapted else '',
-            pacing=PacingConfig(mode=PacingMode.REALTIME),
-            exit_when_done=settings.ground_truth is None,
-        ),
-        ends_run=settings.ground_truth is None,
-    )
-
-
-def _evaluator(settings: OnRobot) -> list[NodeSpec]:
-    if settings.ground_truth is None:
-        return []
-    read_ground_truth(settings.ground_truth)
-    config, questions = settings.config, settings.questions
-    given = node_settings.EvaluatorSettings(
-        ground_truth_directory=settings.ground_truth.absolute(),
-        questions_file=questions.absolute() if questions else None,
-        output_directory=settings.out.absolute(),
-        suites=config.suites,
-        requirements=config.requirements,
-        settling=settings.settling,
-        exit_when_done=True,
-        use_run_info=False,
-        **settings.names,
-    )
-    return [NodeSpec(EVALUATOR, 'evaluator_node', given, ends_run=True)]
 
 
 def conclude(settings: OnRobot, exit_code: int) -> str:

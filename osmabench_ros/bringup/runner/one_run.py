@@ -11,7 +11,7 @@ from osmabench_ros.base.log import LOG
 from osmabench_ros.base.processes import AttentiveClock
 from osmabench_ros.base.progress import FRAME_OF, Progress, share
 from osmabench_ros.bringup import definition, isolation
-from osmabench_ros.bringup.node_spec import METHOD, NodeSpec
+from osmabench_ros.bringup.definition import METHOD, NodeSpec
 from osmabench_ros.bringup.runner import node_processes
 from osmabench_ros.bringup.runner.observer import RunObserver
 from osmabench_ros.errors import IncompleteError, OsmabenchError, ParticipantError, RunError
@@ -55,7 +55,7 @@ class _LiveRun:
     finished_s: float | None = None
 
     def supervise(self, runs_at_once: int) -> tuple[Measurements, str]:
-        managed = [spec.name for spec in self.specs if spec.managed]
+        managed = [spec.name for spec in self.specs if spec.ours]
         self.observer.lifecycle.bring_up(managed, self._check)
         [last] = [self.processes[spec.name] for spec in self.specs if spec.ends_run]
         while last.poll() is None:
@@ -70,7 +70,7 @@ class _LiveRun:
 
         Bundled mappers that do so are references, and the other nodes of a run do not map.
         """
-        ours = {spec.name for spec in self.specs if spec.managed}
+        ours = {spec.name for spec in self.specs if spec.ours}
         for name, read in sorted(self.observer.readers.items()):
             if name not in ours:
                 run_manifest.add_warning(
@@ -85,7 +85,7 @@ class _LiveRun:
         for spec in self.specs:
             code = self.processes[spec.name].poll()
             # A third-party node may leave once it has published its map.
-            leaves = over and code == 0 and not spec.managed
+            leaves = over and code == 0 and not spec.ours
             ends_run = spec.ends_run and (over or code == 0)
             if code is not None and not (leaves or ends_run):
                 reason = self._find_reason(spec.name)
