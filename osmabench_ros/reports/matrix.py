@@ -116,7 +116,7 @@ def with_changed_scenes(
 
 
 def _score_remapped(plan: RunPlan) -> Iterator[MetricRecord]:
-    remapped = matrix_on_disk.runs_beside(plan, matrix_on_disk.REMAPPED)
+    remapped = matrix_on_disk.find_derived_runs(plan, matrix_on_disk.REMAPPED)
     found = [read_dialogue(other.directory) for other in remapped]
     questions = [item for dialogue in found for item in dialogue.questions]
     verdicts = [item for dialogue in found for item in dialogue.verdicts]
@@ -133,7 +133,7 @@ def _score_live(plan: RunPlan) -> Iterator[MetricRecord]:
     `frames_until_updated` how many frames after the change its maps begin to have more than half
     of them right for good; not applicable if they never do.
     """
-    for other in matrix_on_disk.runs_beside(plan, matrix_on_disk.LIVE):
+    for other in matrix_on_disk.find_derived_runs(plan, matrix_on_disk.LIVE):
         report = read_model(evaluation.ReportOverTime, other.directory / evaluation.OVER_TIME)
         seen = [
             (moment.frames, record)

@@ -302,13 +302,13 @@ def questioned_map(run: RunFolder) -> QuestionedMap:
 REMAPPED, LIVE = 'changed', 'live'
 
 
-def folder_beside(plan: RunPlan, kind: str) -> Path:
+def locate_derived_matrix(plan: RunPlan, kind: str) -> Path:
     """Return the folder next to the matrix for a kind of runs of a scene."""
     name = f'{plan.root.name}_{kind}_{plan.identity.scene_key}'
     return plan.root.with_name(slug(name))
 
 
-def matrices_beside(plans: Sequence[RunPlan]) -> Iterator[MatrixConfig]:
+def make_derived_matrices(plans: Sequence[RunPlan]) -> Iterator[MatrixConfig]:
     """Yield the matrices that the suite hypo3d needs next to a matrix that was run, if any.
 
     For each path in a scene: the changed scenes under the conditions of the matrix, and one run
@@ -363,7 +363,7 @@ def _drive_again(
     Its suite asks the questions again, without describing the changes.
     """
     data = plan.config.model_dump(mode='json')
-    name = folder_beside(plan, kind).name
+    name = locate_derived_matrix(plan, kind).name
     drawn = {'strategy', 'goal_points', 'planner', 'navmesh', 'storey', 'recorded_frame'}
     track = {key: value for key, value in data['trajectory'].items() if key not in drawn}
     left_out = {'remap', 'live_maps_every', 'before', 'change'}
@@ -383,12 +383,12 @@ def _drive_again(
     return parse_config(data, f'{name}, made for {plan.config.name}')
 
 
-def runs_beside(plan: RunPlan, kind: str) -> list[RunPlan]:
+def find_derived_runs(plan: RunPlan, kind: str) -> list[RunPlan]:
     """Return the finished runs of a mapper next to its run, under the same condition.
 
     Those that a change is made in are next to the runs of the first condition.
     """
-    root, wanted = folder_beside(plan, kind), plan.identity
+    root, wanted = locate_derived_matrix(plan, kind), plan.identity
     first = name_of_condition(plan.config.conditions[0])
     if not (root / MANIFEST).is_file() or (kind == LIVE and wanted.condition != first):
         return []

@@ -450,7 +450,7 @@ def _check_lamps(plan: RunPlan, preparation: Preparation) -> Iterator[str]:
 
 
 DONE = 'done'
-MAPPED_BESIDE = 'hypo3d also maps changed scenes, which are chosen once these runs are done'
+MAPPED_LATER = 'hypo3d also maps changed scenes, which are chosen once these runs are done'
 
 
 @run_dry()
@@ -474,8 +474,8 @@ def list_expected_work(config: MatrixConfig, out: Path, *, fresh: bool = False) 
     identities = [plan.identity for plan in plans]
     columns = len({(item.condition, item.mapper) for item in identities})
     power = estimate_power((item.place for item in identities), columns)
-    beside = hypo3d_options(config.suites)
-    later = [MAPPED_BESIDE] if beside and (beside.remap or beside.live_maps_every) else []
+    derived = hypo3d_options(config.suites)
+    later = [MAPPED_LATER] if derived and (derived.remap or derived.live_maps_every) else []
     lines = (f'{run_id}: {left}' for run_id, left in work.items())
     maps = sum(left != DONE for left in work.values())
     return [*lines, *later, *_describe_models(config, maps), *power]

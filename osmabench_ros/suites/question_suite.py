@@ -331,7 +331,7 @@ class ExactQuestionsSuite(QuestionSuite[Any]):
             given.questions,
             given.verdicts,
             suite=self.name,
-            beside=self._options.made_baselines(given.material),
+            further=self._options.made_baselines(given.material),
             progress=share(given.context.progress, 0.65, 0.95),
         )
 

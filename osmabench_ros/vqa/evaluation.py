@@ -150,7 +150,7 @@ def scored(
     suite: str,
     mode: str = '',
     excluded: Collection[str] = (),
-    beside: Mapping[str, Answerer] = MappingProxyType({}),
+    further: Mapping[str, Answerer] = MappingProxyType({}),
     progress: Progress = silent,
 ) -> list[MetricRecord]:
     """Return the accuracies of verdicts, of the baselines and of the ceilings.
@@ -166,7 +166,7 @@ def scored(
     """
     left_out = find_unserved_categories(asked.semantic_map, questions)
     rows = partial(records, suite, mode, questions=questions, excluded=excluded)
-    others = {metric: (other, questions) for metric, other in beside.items()}
+    others = {metric: (other, questions) for metric, other in further.items()}
     given = baseline_answers(questions)
     found = rows('accuracy', verdicts=verdicts, not_applicable=left_out)
     scored_questions = [item for item in questions if item.category not in excluded]

@@ -106,7 +106,7 @@ def test_the_mapper_to_compare_with_can_be_chosen(whole, tmp_path):
     for name in ('oracle', 'noisy_oracle'):
         rebuild_report(whole, tmp_path / name, reference=name)
         text = (tmp_path / name / 'report.html').read_text('utf-8')
-        assert f'Mappers under each condition beside “{name}”' in text
+        assert f'Mappers under each condition, compared with “{name}”' in text
     with pytest.raises(ConfigError, match='"oracel". Did you mean "oracle"'):
         rebuild_report(whole, tmp_path / 'other', reference='oracel')
 

@@ -21,7 +21,7 @@ from osmabench_ros.runs import matrix_on_disk
 from osmabench_ros.runs.config import MatrixConfig, PacingMode, SweepConfig
 from osmabench_ros.runs.evaluation import versions
 from osmabench_ros.runs.identity import RunIdentity
-from osmabench_ros.runs.matrix_on_disk import matrices_beside
+from osmabench_ros.runs.matrix_on_disk import make_derived_matrices
 from osmabench_ros.runs.plan import RunPlan, config_digest
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
@@ -80,9 +80,9 @@ def run_matrix(
         else:
             ended = _run_one_by_one(plans, preparation, nodes, progress)
         missing: list[str] = []
-        for beside in matrices_beside(plans):
+        for derived in make_derived_matrices(plans):
             report = run_matrix(
-                beside,
+                derived,
                 root.parent,
                 fresh=fresh,
                 jobs=jobs,

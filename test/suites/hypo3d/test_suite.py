@@ -269,13 +269,15 @@ def test_the_gap_is_the_difference_over_the_questions_that_both_have():
 @pytest.mark.gl
 def test_the_changed_scenes_are_driven_through_on_the_same_path(mapped, tmp_path):
     plan, preparation = mapped
-    again, live = matrix_on_disk.matrices_beside([plan])
+    again, live = matrix_on_disk.make_derived_matrices([plan])
     changed = dict.fromkeys(item.provenance['changed_scene'] for item in told(plan))
     names = [load(item).name for item in again.scenes]
     assert names == list(changed)
     assert [item.name for item in again.mappers] == ['oracle']
     assert (
-        again.name == matrix_on_disk.folder_beside(plan, matrix_on_disk.REMAPPED).name != live.name
+        again.name
+        == matrix_on_disk.locate_derived_matrix(plan, matrix_on_disk.REMAPPED).name
+        != live.name
     )
     assert not again.evaluation.map_every_frames
     assert live.evaluation.map_every_frames == 10
@@ -290,12 +292,12 @@ def test_the_changed_scenes_are_driven_through_on_the_same_path(mapped, tmp_path
     assert paths[0].states.tolist() == paths[1].states.tolist()
     asked = read_records(folder / 'questions.jsonl', Question)
     assert 'hypo3d' not in {item.suite for item in asked}
-    assert not list(matrix_on_disk.matrices_beside([nested]))
+    assert not list(matrix_on_disk.make_derived_matrices([nested]))
 
 
 def left(plan, kind, config, preparation):
     """Leave a nested matrix on disk with its first run done."""
-    root = matrix_on_disk.folder_beside(plan, kind)
+    root = matrix_on_disk.locate_derived_matrix(plan, kind)
     plans = preparation.plans(config, root)
     nested = plans[0]
     preparation.prepare(nested, silent)
@@ -310,10 +312,10 @@ def left(plan, kind, config, preparation):
 @pytest.mark.gl
 def test_figures_of_what_was_mapped_beside_stand_in_the_report_of_the_run(mapped):
     plan, preparation = mapped
-    again, live = matrix_on_disk.matrices_beside([plan])
+    again, live = matrix_on_disk.make_derived_matrices([plan])
     other = left(plan, matrix_on_disk.REMAPPED, again, preparation)
     assert [
-        item.identity for item in matrix_on_disk.runs_beside(plan, matrix_on_disk.REMAPPED)
+        item.identity for item in matrix_on_disk.find_derived_runs(plan, matrix_on_disk.REMAPPED)
     ] == [other.identity]
     asked = told(plan)
     others = read_records(plan.shared_directory / 'questions.jsonl', Question)
