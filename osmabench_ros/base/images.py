@@ -53,23 +53,13 @@ def decoded_image(
     source: Path | str,
     error: type[OsmabenchError],
     formats: tuple[str, ...] = FORMATS,
+    *,
+    load: bool = True,
 ) -> Image.Image:
-    """Return an image of one of the formats (Pillow's names); raises `error` or LimitError."""
-    picture = undecoded_image(data, source, error, formats)
-    try:
-        picture.load()
-    except Exception as fault:  # decoders raise whatever they meet in damaged data
-        raise error(f'{source} is broken: {_text(fault)}') from fault
-    return picture
+    """Return an image of one of the formats (Pillow's names); raises `error` or LimitError.
 
-
-def undecoded_image(
-    data: bytes,
-    source: Path | str,
-    error: type[OsmabenchError],
-    formats: tuple[str, ...] = FORMATS,
-) -> Image.Image:
-    """Open an image and check its size without reading its pixels; as `decoded_image`."""
+    Without `load` its pixels are not read.
+    """
     from PIL import Image, UnidentifiedImageError
 
     if not data:
@@ -77,20 +67,20 @@ def undecoded_image(
     Image.MAX_IMAGE_PIXELS = int(limit_factor() * _MAX_PIXELS / 2)  # Pillow refuses twice as many
     try:
         picture = Image.open(io.BytesIO(data), formats=formats)
+        is_blank = not picture.width * picture.height
+        if load and not is_blank:
+            picture.load()
     except UnidentifiedImageError as fault:
         names = ', '.join(formats)
         raise error(f'{source} is not an image of a format that is read ({names})') from fault
     except Image.DecompressionBombError as fault:
         raise limit_error(source, f'has too many pixels ({fault})') from fault
-    except Exception as fault:  # as above
-        raise error(f'{source} is broken: {_text(fault)}') from fault
-    if not picture.width * picture.height:
+    except Exception as fault:  # decoders raise whatever they meet in damaged data
+        text = ' '.join(str(fault).split())[:200]
+        raise error(f'{source} is broken: {text}') from fault
+    if is_blank:
         raise error(f'{source} is an image without pixels')
     return picture
-
-
-def _text(fault: Exception) -> str:
-    return ' '.join(str(fault).split())[:200]
 
 
 def pixels_of(message: Any, encodings: Sequence[str] = tuple(PIXEL_TYPES)) -> NDArray[Any]:

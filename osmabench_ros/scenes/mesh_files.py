@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros import errors
 from osmabench_ros.base.documents import check_characters
-from osmabench_ros.base.images import FORMATS, decoded_image, undecoded_image
+from osmabench_ros.base.images import FORMATS, decoded_image
 from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.scenes.asset_files import (
     TextureSearch,
@@ -55,7 +55,7 @@ def check_image(path: Path, name: str, data: bytes, mime_type: str = '') -> None
     try:
         if data and mime_type in COMPRESSED_TYPES:
             raise ValueError(f'its type is {mime_type}, but its content is not')
-        image = undecoded_image(data, 'it', errors.SceneError)
+        image = decoded_image(data, 'it', errors.SceneError, load=False)
         if image.format == 'PNG':
             image.verify()  # its checksums find as much damage as decoding, much faster
         else:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, NonNegativeFloat
 
 from osmabench_ros.base.documents import parse_json, read_json
 from osmabench_ros.base.files import claim_folder, write_text
-from osmabench_ros.base.images import undecoded_image
+from osmabench_ros.base.images import decoded_image
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.base.strict import Strict, validated
@@ -133,7 +133,7 @@ class SceneFolder:
         name = PurePosixPath(shown.image_path).name
         path = self.path / IMAGES / name
         data = read_bytes(path, QuestionError)
-        undecoded_image(data, path, QuestionError, ('PNG',))
+        decoded_image(data, path, QuestionError, ('PNG',), load=False)
         return data
 
     @cached_property
