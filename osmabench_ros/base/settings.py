@@ -37,7 +37,7 @@ def setting(
 
 @dataclass(frozen=True)
 class Setting:
-    """A value that users may set; bounds are inclusive.
+    """A value that users may set; its model checks it.
 
     `kind` is str, int, float or bool; list for texts; dict for YAML. `path`
     leads to it in the model.
@@ -48,8 +48,6 @@ class Setting:
     kind: type
     default: Any
     description: str
-    minimum: float | None = None
-    maximum: float | None = None
     choices: tuple[str, ...] = ()
 
     def of(self, model: BaseModel) -> Any:
@@ -124,12 +122,8 @@ def _setting(name: str, path: tuple[str, ...], field: FieldInfo, default: Any) -
     kind: type = _KINDS.get(form.get('type', ''), dict)
     if kind is list and '$ref' in form.get('items', {}):
         kind = dict
-    maximum = form.get('maximum')
-    if kind is int and 'exclusiveMaximum' in form:
-        maximum = form['exclusiveMaximum'] - 1
     choices = tuple(form.get('enum', ()))
-    text = field.description or ''
-    return Setting(name, path, kind, default, text, form.get('minimum'), maximum, choices)
+    return Setting(name, path, kind, default, field.description or '', choices)
 
 
 def _plain(value: Any, kind: type) -> Any:
