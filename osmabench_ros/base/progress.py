@@ -12,8 +12,6 @@ Progress = Callable[[str, float], None]
 
 # Begins the part of a text that changes all the time and gets no line in a log.
 FRAME_OF = ', frame '
-# Of the last stage, which only finishes up.
-LAST_SHARE = 0.01
 
 
 def silent(text: str, fraction: float) -> None:
@@ -30,34 +28,6 @@ def counted(progress: Progress, done: str, total: int, what: str) -> Progress:
     return lambda _text, fraction: progress(
         f'{done} {round(fraction * total)} of {total} {what}', fraction
     )
-
-
-class StagedProgress:
-    """Puts the progress of at least 2 stages one after another; the fraction never goes back."""
-
-    def __init__(self, progress: Progress, stages: int) -> None:
-        self._progress = progress
-        self._stages = max(stages, 2)
-        self._entered = 0
-        self._name = ''
-        self._fraction = 0.0
-
-    def enter(self, name: str) -> None:
-        """Start the next stage."""
-        self._name = name
-        self._entered += 1
-        self('', 0.0)
-
-    def __call__(self, text: str, fraction: float) -> None:
-        """Report the progress of the current stage."""
-        self._fraction = max(self._fraction, self._done(min(max(fraction, 0.0), 1.0)))
-        self._progress(f'{self._name}: {text}' if text else self._name, self._fraction)
-
-    def _done(self, fraction: float) -> float:
-        before = max(self._entered, 1) - 1
-        if before >= self._stages - 1:
-            return 1.0 - LAST_SHARE * (1.0 - fraction)
-        return (1.0 - LAST_SHARE) * (before + fraction) / (self._stages - 1)
 
 
 # The lines below each bar that is shown.

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from osmabench_ros.base import files
 from osmabench_ros.base.configuration import installed, version
-from osmabench_ros.base.progress import Progress, StagedProgress, silent
+from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.base.strict import Strict, read_model
 from osmabench_ros.errors import ConfigError, IncompleteError, OsmabenchError, RunError, errors_as
 from osmabench_ros.geometry.stamped_trajectory import read_tum
@@ -217,7 +217,6 @@ def evaluate_loaded(
 ) -> report_model.RunReport:
     """As `evaluate_run`, for a map that was read already."""
     made = make_suites(suites)
-    stages = StagedProgress(progress, len(made) + 1)
     text = OpenVocabularyLabeller(semantic_map, inputs.text_features, inputs.device)
     hashes = {**_hashes(inputs), **_hash_settings(suites)}
     asked = files.sha256_of_data([suite.model_dump(mode='json') for suite in suites])
@@ -227,12 +226,16 @@ def evaluate_loaded(
         earlier = None
     records: list[MetricRecord] = []
     failures: dict[str, str] = {}
+
+    def report_suite(text: str, fraction: float) -> None:
+        progress(f'{suite.name}: {text}', (number + fraction) / len(made))
+
     files.claim_folder(inputs.output_directory)
     answers_folder = inputs.output_directory / ANSWERS_FOLDER
     with files.atomic_directory(answers_folder, files.Existing.MERGE) as answers:
-        context = suite_context(inputs, semantic_map, ground_truth, text, answers, stages)
-        for suite in made:
-            stages.enter(suite.name)
+        context = suite_context(inputs, semantic_map, ground_truth, text, answers, report_suite)
+        for number, suite in enumerate(made):
+            progress(suite.name, number / len(made))
             if earlier and (known := [x for x in earlier.metrics if x.suite == suite.name]):
                 records += known
                 continue
@@ -241,8 +244,7 @@ def evaluate_loaded(
             except IncompleteError as error:
                 failures[suite.name] = str(error)
             set_questions_aside(answers, suite.name)
-        stages.enter('writing the report')
-        stages('', 1.0)
+        progress('writing the report', 1.0)
     for suite in made:
         if changed := list_changed_options(suite):
             context.remark(suite.name, f'computed with {", ".join(changed)}')
