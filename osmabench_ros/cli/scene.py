@@ -26,15 +26,9 @@ app = typer.Typer(
 
 Reference = Annotated[str, Argument(metavar='SCENE', help='Folder, data set or "apartment".')]
 Model = Annotated[str, Option(help='Language model, e.g. openai:gpt-4.1-mini.')]
+# Formats of sequences; their writers take long to import.
+Format = Enum('Format', {'OSMA': 'osma', 'SCANNET': 'scannet', 'MCAP': 'mcap'}, type=str)
 MoveAside = Annotated[bool, Option('--overwrite', help='Move earlier results to OUT/previous.')]
-
-
-class Format(str, Enum):
-    """Storage format of sequences, as `OutputFormat`, which takes long to import."""
-
-    OSMA = 'osma'
-    SCANNET = 'scannet'
-    MCAP = 'mcap'
 
 
 @app.command('import')
@@ -186,14 +180,13 @@ def generate(
     kept. Nothing is overwritten.
     """
     from osmabench_ros.runs.config import load_config
-    from osmabench_ros.runs.generation import OutputFormat, generate_sequences
+    from osmabench_ros.runs.generation import generate_sequences
     from osmabench_ros.runs.plan import GROUND_TRUTH_FOLDER
     from osmabench_ros.runs.preparation import Preparation
 
-    wanted = [OutputFormat(item.value) for item in formats]
     with shown_progress() as progress:
         loaded = load_config(config)
-        made = generate_sequences(loaded, wanted, out, progress)
+        made = generate_sequences(loaded, [item.value for item in formats], out, progress)
         if with_ground_truth:
             folders = Preparation().prepare_all(loaded, out, progress)
             made |= {folder / GROUND_TRUTH_FOLDER: kept for folder, kept in folders.items()}

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from enum import Enum
 from functools import partial
 from pathlib import Path
 
@@ -19,25 +18,17 @@ from osmabench_ros.sequences.writer import BagWriter, FolderWriter, SequenceWrit
 from osmabench_ros.simulation.conditions import Condition
 from osmabench_ros.simulation.frame_source import FrameSource, SimulatedFrames
 
-
-class OutputFormat(str, Enum):
-    """Storage format of sequences."""
-
-    OSMA = 'osma'
-    SCANNET = 'scannet'
-    MCAP = 'mcap'
-
-
-WRITERS: Mapping[OutputFormat, Callable[[Path, SequenceInfo], SequenceWriter]] = {
-    OutputFormat.OSMA: lambda directory, info: FolderWriter(directory, OSMA, info),
-    OutputFormat.SCANNET: lambda directory, info: FolderWriter(directory, SCANNET, info),
-    OutputFormat.MCAP: BagWriter,
+# By the name of their format.
+WRITERS: Mapping[str, Callable[[Path, SequenceInfo], SequenceWriter]] = {
+    'osma': lambda directory, info: FolderWriter(directory, OSMA, info),
+    'scannet': lambda directory, info: FolderWriter(directory, SCANNET, info),
+    'mcap': BagWriter,
 }
 
 
 def generate_sequences(
     config: MatrixConfig,
-    formats: Sequence[OutputFormat],
+    formats: Sequence[str],
     out: Path,
     progress: Progress = silent,
 ) -> dict[Path, bool]:
@@ -65,17 +56,17 @@ def generate_sequences(
 def _generate_scene(
     config: MatrixConfig,
     item: SceneConfig,
-    formats: Sequence[OutputFormat],
+    formats: Sequence[str],
     out: Path,
     report: Progress,
 ) -> dict[Path, bool]:
     scene = item.load()
     key = SceneKey(scene.dataset, scene.name, item.seed, item.path_seed)
     found: dict[Path, bool] = {}
-    missing: list[tuple[Condition, str, dict[OutputFormat, Path]]] = []
+    missing: list[tuple[Condition, str, dict[str, Path]]] = []
     for condition in config.loaded_conditions:
         digest = _digest(config, item, condition)
-        folders = {form: out / form.value / condition.name / str(key) for form in formats}
+        folders = {form: out / form / condition.name / str(key) for form in formats}
         left = {form: at for form, at in folders.items() if not _is_there(at, digest)}
         found |= {at: form not in left for form, at in folders.items()}
         if left:
@@ -109,7 +100,7 @@ def _generate_scene(
 def _write(
     source: FrameSource,
     info: SequenceInfo,
-    folders: dict[OutputFormat, Path],
+    folders: dict[str, Path],
     report: Progress,
 ) -> None:
     problem = f'{next(iter(folders.values()))} cannot be written'

@@ -13,7 +13,7 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.stamped_trajectory import read_tum
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.evaluation import TRUE_TRAJECTORY
-from osmabench_ros.runs.generation import OutputFormat, generate_sequences
+from osmabench_ros.runs.generation import generate_sequences
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.simulation.conditions import Condition
 
@@ -31,7 +31,7 @@ def quiet(_text, _fraction):
 def scene(prepared, tmp_path_factory):
     out = tmp_path_factory.mktemp('recording')
     config = parse_config(SIMULATED, 'test')
-    [sequence] = generate_sequences(config, [OutputFormat.OSMA], out)
+    [sequence] = generate_sequences(config, ['osma'], out)
     [truth] = prepared.put_into(out / 'truth', SIMULATED).glob('shared/*/ground_truth')
     return {'sequence': str(sequence), 'ground_truth': str(truth), 'seed': 3}
 
@@ -113,5 +113,5 @@ def test_a_recorded_scene_needs_its_ground_truth_and_nothing_simulated(scene):
 
 def test_what_is_recorded_is_not_rendered_again(scene, tmp_path):
     with pytest.raises(ConfigError, match='recorded already'):
-        generate_sequences(recorded(scene), [OutputFormat.OSMA], tmp_path)
+        generate_sequences(recorded(scene), ['osma'], tmp_path)
     assert not list(tmp_path.iterdir())

@@ -11,7 +11,7 @@ from osmabench_ros.cli.main import app
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs import generation
 from osmabench_ros.runs.config import parse_config
-from osmabench_ros.runs.generation import OutputFormat, generate_sequences
+from osmabench_ros.runs.generation import WRITERS, generate_sequences
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.run_manifest import MANIFEST
 from osmabench_ros.sequences.ground_truth import read_ground_truth
@@ -29,7 +29,7 @@ DATA = {
     'trajectory': {'goals': 1, 'frame_rate_hz': 2.0, 'max_frames': 6},
     'suites': [{'name': 'map_geometry'}],
 }
-ALL = list(OutputFormat)
+ALL = list(WRITERS)
 NAME = 'test.room.3'
 
 
@@ -85,7 +85,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path):
     for name in ('one', 'two'):
         generate_sequences(configuration(conditions=['baseline']), ALL, tmp_path / name)
     for form in ALL:
-        one, two = (tmp_path / name / form.value / 'baseline' / NAME for name in ('one', 'two'))
+        one, two = (tmp_path / name / form / 'baseline' / NAME for name in ('one', 'two'))
         assert sha256_of(one) == sha256_of(two)
 
 
@@ -100,11 +100,11 @@ def test_goes_on_after_an_interruption_without_touching_what_is_complete(tmp_pat
     with monkeypatch.context() as patch:
         patch.setattr(generation.SimulatedFrames, 'frame', interrupted)
         with pytest.raises(KeyboardInterrupt):
-            generate_sequences(configuration(), [OutputFormat.OSMA], tmp_path)
+            generate_sequences(configuration(), ['osma'], tmp_path)
     complete = tmp_path / 'osma' / 'baseline' / NAME
     assert [path for path in tmp_path.glob('osma/*/[!.]*') if path != complete] == []
     times = {path: path.stat().st_mtime_ns for path in complete.rglob('*')}
-    written = generate_sequences(configuration(), [OutputFormat.OSMA], tmp_path)
+    written = generate_sequences(configuration(), ['osma'], tmp_path)
     assert list(written.values()) == [True, False]
     assert {path: path.stat().st_mtime_ns for path in complete.rglob('*')} == times
     assert len(FolderSequence(tmp_path / 'osma' / 'velocity' / NAME)) > 1
@@ -112,11 +112,11 @@ def test_goes_on_after_an_interruption_without_touching_what_is_complete(tmp_pat
 
 def test_refuses_to_overwrite_what_is_of_another_configuration(tmp_path):
     one = configuration(conditions=['baseline'])
-    generate_sequences(one, [OutputFormat.OSMA], tmp_path)
+    generate_sequences(one, ['osma'], tmp_path)
     before = sha256_of(tmp_path / 'osma')
     camera = {**DATA['camera'], 'mounting_height_m': 1.0}
     with pytest.raises(RunError, match=r'osma/baseline/test\.room\.3 exists and is not of this'):
-        generate_sequences(configuration(camera=camera), [OutputFormat.OSMA], tmp_path)
+        generate_sequences(configuration(camera=camera), ['osma'], tmp_path)
     assert sha256_of(tmp_path / 'osma') == before
 
 
@@ -142,7 +142,7 @@ def test_ground_truth_is_made_once_for_the_same_path(tmp_path):
     other = configuration(trajectory={**DATA['trajectory'], 'goals': 2})
     with pytest.raises(RunError, match=r'trajectory\.goals: 1 -> 2'):
         rooms().prepare_all(other, tmp_path, silent)
-    generate_sequences(configuration(), [OutputFormat.OSMA], tmp_path)
+    generate_sequences(configuration(), ['osma'], tmp_path)
     sequence = list(FolderSequence(tmp_path / 'osma' / 'baseline' / NAME))
     driven = RobotPath.read(folder / 'path.json')
     start = sequence[0].camera_pose.translation[:2]

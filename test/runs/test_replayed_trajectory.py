@@ -8,7 +8,7 @@ from support.world.runs import matrix_config, plans_of
 from support.world.scenes import room_scene
 
 from osmabench_ros.errors import ConfigError, OsmabenchWarning, SequenceError
-from osmabench_ros.runs.generation import OutputFormat, generate_sequences
+from osmabench_ros.runs.generation import generate_sequences
 from osmabench_ros.runs.run_manifest import collect_shared_inputs
 from osmabench_ros.runs.shared_path import navigation_of, shared_path
 from osmabench_ros.sequences.recorded import open_sequence
@@ -56,9 +56,9 @@ def test_a_generated_sequence_is_driven_again(tmp_path, monkeypatch):
         'osmabench_ros.runs.config.load_scene', lambda *_args, **_options: room_scene()
     )
     first = configuration(goals=1, max_frames=12)
-    (made,) = generate_sequences(first, [OutputFormat.OSMA], tmp_path / 'first')
+    (made,) = generate_sequences(first, ['osma'], tmp_path / 'first')
     again = configuration(recorded=str(made))
-    (repeated,) = generate_sequences(again, [OutputFormat.OSMA], tmp_path / 'again')
+    (repeated,) = generate_sequences(again, ['osma'], tmp_path / 'again')
     one, two = (
         np.array([frame.camera_pose.matrix for frame in open_sequence(folder)])
         for folder in (made, repeated)
