@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -500,12 +500,6 @@ class Requirement(Strict):
         return Source.GROWTH if self.metric.endswith(GROWTH_SUFFIXES) else Source.MAP
 
 
-def list_known_suites(configured: Sequence[str]) -> list[str]:
-    """Return the suite names that a requirement may have, from the suites of a configuration."""
-    aligned = [f'{name}{ALIGNED}' for name in configured]
-    return [*configured, *TIMING_SUITES, *BAG_SUITES, *aligned]
-
-
 def check_for_runs(
     requirements: Iterable[Requirement], *, grows: bool, final_only: Collection[str] = ()
 ) -> None:
@@ -569,7 +563,9 @@ class MatrixConfig(ScoringConfig):
     def _find_requirement_faults(self) -> Iterator[str]:
         mappers = [item.name for item in self.mappers]
         conditions = [name_of_condition(item) for item in self.conditions]
-        suites = list_known_suites([item.name for item in self.suites])
+        configured = [item.name for item in self.suites]
+        aligned = (f'{name}{ALIGNED}' for name in configured)
+        suites = [*configured, *TIMING_SUITES, *BAG_SUITES, *aligned]
         for item in self.requirements:
             for kind, name, known in (
                 ('mapper', item.mapper, mappers),

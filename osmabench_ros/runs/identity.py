@@ -32,10 +32,8 @@ class Seeds:
     def of_run(cls, run_id: str, seed: int) -> Seeds:
         """Read the seeds from a run's name; another name has only the `seed` of the scene."""
         found = _RUN_NAME.fullmatch(run_id)
-        path, method = (None, None) if found is None else found.groups()
-        return cls(
-            seed, None if path is None else int(path), None if method is None else int(method)
-        )
+        numbers = found.groups() if found else ()
+        return cls(seed, *(None if number is None else int(number) for number in numbers))
 
 
 @dataclass(frozen=True, order=True)

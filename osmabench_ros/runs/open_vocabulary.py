@@ -80,58 +80,51 @@ class OpenVocabularyLabeller:
     encoders : dict of str to str
         The encoder of every feature space, and the encoders used so far: 'labels',
         'node_labels', 'prompts' and 'similarity'.
+    labeller : Labeller or None
+        Labels the points by features or captions; None if the map has neither.
+    node_labeller : NodeLabeller or None
+        Names the nodes by features or captions; None if the map has neither.
+    similarity : Similarity or None
+        Cosine of two labels in the sentence embedder; None if it is not installed.
+    text_encoder : TextEncoder or None
+        Encodes prompts for the feature spaces; None if no space has an installed encoder.
     """
 
     def __init__(
         self, semantic_map: SemanticMap, files: Mapping[str, Path], device: str = 'cpu'
     ) -> None:
-        self._map = semantic_map
         self._files = files
         self._device = 'cuda' if device == 'cuda' else 'cpu'
         self._made: dict[str, TextEmbedder] = {}
         self.encoders: dict[str, str] = {}
+        served: dict[str, FeatureSpace] = {}
         for name, space in sorted(semantic_map.feature_spaces.items()):
-            here = not space.text_comparable or self.serves(space)
+            if space.text_comparable and self.serves(space):
+                served[name] = space
+            here = not space.text_comparable or name in served
             self.encoders[f'map:{name}'] = _full_name(space) + ('' if here else _NOT_HERE)
-
-    @property
-    def labeller(self) -> Labeller | None:
-        """Labels the points by features or captions; None if the map has neither."""
-        dense = self._map.dense
+        nodes, dense = semantic_map.graph.nodes, semantic_map.dense
+        has_sentences = SentenceEmbedder.is_available()
+        has_captions = has_sentences and any(node.captions for node in nodes)
+        of_nodes = sorted({node.feature_space for node in nodes if node.feature_row is not None})
+        # By the features of the points, else of the nodes that they are in.
+        of_points = []
+        if dense is not None and dense.feature_rows is not None:
+            of_points.append(dense.feature_space)
         in_nodes = dense is not None and dense.instances is not None
-        able = self._space() is not None or (in_nodes and self._has_captions)
-        return self._label if able else None
-
-    @property
-    def node_labeller(self) -> NodeLabeller | None:
-        """Names the nodes by features or captions; None if the map has neither."""
-        able = self._find_node_space() is not None or self._has_captions
-        return self._label_nodes if able else None
-
-    @property
-    def similarity(self) -> Similarity | None:
-        """Cosine of two labels in the sentence embedder; None if it is not installed."""
-        return self._similarity if SentenceEmbedder.is_available() else None
-
-    @property
-    def text_encoder(self) -> TextEncoder | None:
-        """Encodes prompts for the feature spaces; None if no space has an installed encoder."""
-        return self._encode if self._served else None
+        of_points += of_nodes if in_nodes else []
+        self._of_nodes = next((served[name] for name in of_nodes if name in served), None)
+        self._of_points = next((served[name] for name in of_points if name in served), None)
+        labels_points = self._of_points is not None or (in_nodes and has_captions)
+        labels_nodes = self._of_nodes is not None or has_captions
+        self.labeller: Labeller | None = self._label if labels_points else None
+        self.node_labeller: NodeLabeller | None = self._label_nodes if labels_nodes else None
+        self.similarity: Similarity | None = self._similarity if has_sentences else None
+        self.text_encoder: TextEncoder | None = self._encode if served else None
 
     @cached_property
     def _sentences(self) -> SentenceEmbedder:
         return SentenceEmbedder(self._device)
-
-    @property
-    def _served(self) -> list[FeatureSpace]:
-        spaces = self._map.feature_spaces.values()
-        return [space for space in spaces if space.text_comparable and self.serves(space)]
-
-    @property
-    def _has_captions(self) -> bool:
-        return SentenceEmbedder.is_available() and any(
-            node.captions for node in self._map.graph.nodes
-        )
 
     def _find_file(self, space: FeatureSpace) -> Path | None:
         keys = (_full_name(space), space.model, space.name)
@@ -163,28 +156,6 @@ class OpenVocabularyLabeller:
                 made = OpenClipEmbedder(space.model, space.pretrained, self._device)
         return self._made.setdefault(space.name, made)
 
-    def _space(self) -> FeatureSpace | None:
-        """Return the feature space to label points by: of the points, else of the nodes."""
-        dense = self._map.dense
-        if dense is None:
-            return None
-        names = [dense.feature_space] if dense.feature_rows is not None else []
-        if dense.instances is not None:
-            names += self._spaces_of_nodes
-        return self._find_served(names)
-
-    def _find_node_space(self) -> FeatureSpace | None:
-        return self._find_served(self._spaces_of_nodes)
-
-    @property
-    def _spaces_of_nodes(self) -> list[str]:
-        nodes = self._map.graph.nodes
-        return sorted({node.feature_space for node in nodes if node.feature_row is not None})
-
-    def _find_served(self, names: Sequence[str]) -> FeatureSpace | None:
-        by_name = {space.name: space for space in self._served}
-        return next((by_name[name] for name in names if name in by_name), None)
-
     def _encode(self, space: FeatureSpace, texts: Sequence[str]) -> NDArray[np.float32]:
         if not self.serves(space):
             problem = f'feature space "{space.name}" is of {_full_name(space)}, not installed here'
@@ -214,7 +185,7 @@ class OpenVocabularyLabeller:
         return embedder.name
 
     def _label(self, semantic_map: SemanticMap, names: Sequence[str]) -> NDArray[np.int64]:
-        made = self.labelled(semantic_map, _vocabulary(names), self._space(), 'labels', 1)
+        made = self.labelled(semantic_map, _vocabulary(names), self._of_points, 'labels', 1)
         assert made.dense is not None
         assert made.dense.labels is not None
         return np.where(made.dense.labels == UNLABELLED, -1, made.dense.labels).astype(np.int64)
@@ -224,8 +195,9 @@ class OpenVocabularyLabeller:
     ) -> dict[int, tuple[tuple[int, float], ...]]:
         # The points are not asked for.
         graph_alone = dataclasses.replace(semantic_map, dense=None)
-        space, use = self._find_node_space(), 'node_labels'
-        made = self.labelled(graph_alone, _vocabulary(names), space, use, _NAMES_OF_A_NODE)
+        made = self.labelled(
+            graph_alone, _vocabulary(names), self._of_nodes, 'node_labels', _NAMES_OF_A_NODE
+        )
         return {
             node.id: tuple((label.class_id, label.score) for label in node.labels)
             for node in made.graph.nodes

@@ -1,5 +1,6 @@
 """Search for the fastest speed that a mapper can keep up with."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 from pydantic import Field
@@ -166,14 +167,8 @@ def search(speeds: Sequence[float], follows: Callable[[float], bool]) -> float |
         return None
     if len(speeds) == 1 or follows(speeds[-1]):
         return speeds[-1]
-    low, high = 0, len(speeds) - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if follows(speeds[middle]):
-            low = middle
-        else:
-            high = middle
-    return speeds[low]
+    last = len(speeds) - 1
+    return speeds[bisect_left(speeds, True, 1, last, key=lambda speed: not follows(speed)) - 1]
 
 
 def tries_of(speeds: Sequence[float]) -> int:

@@ -53,19 +53,12 @@ class Participation:
 
     def records(self) -> Iterator[MetricRecord]:
         """Yield the values as records with the node as class name."""
-        values = {
-            'frames_published': self.published,
-            'frames_received': self.received,
-            'frames_mapped': self.mapped,
-            'frames_dropped': self.dropped,
-            'frame_loss': self.loss,
-            'latency_p50_s': self.latency_p50_s,
-            'latency_p95_s': self.latency_p95_s,
-            'latency_p99_s': self.latency_p99_s,
-            'latency_max_s': self.latency_max_s,
-            'processing_time_mean_s': self.processing_mean_s,
-        }
-        for metric, value in values.items():
+        counts = ('published', 'received', 'mapped', 'dropped')
+        names = {f'frames_{name}': name for name in counts} | {'frame_loss': 'loss'}
+        names |= {name: name for name in vars(self) if name.startswith('latency_')}
+        names['processing_time_mean_s'] = 'processing_mean_s'
+        for metric, name in names.items():
+            value = getattr(self, name)
             better = metric.endswith(('published', 'received', 'mapped'))
             n = 0 if value is None else self.published
             yield MetricRecord(SUITE, '', metric, self.name, value, n=n, higher_is_better=better)
