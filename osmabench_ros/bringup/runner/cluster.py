@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -231,7 +231,7 @@ class RayBackEnd:
             why = str(cause).strip().partition('\n')[0]
             return Result(error=f'{type(cause).__name__}: {why}', again=True)
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Cancel all tasks, and wait until their nodes have ended; results stay as they are."""
         left = list(self._at_ray)
         for force in (False, True):
@@ -280,9 +280,8 @@ def use_cluster(
     """Yield the back end for a cluster, and end its tasks."""
     if cluster.upload:
         check_address(cluster.upload)
-    with connect(cluster.address) as ray:
-        back_end = RayBackEnd(ray, cluster, plans, preparation)
-        try:
-            yield back_end
-        finally:
-            back_end.end()
+    with (
+        connect(cluster.address) as ray,
+        closing(RayBackEnd(ray, cluster, plans, preparation)) as back_end,
+    ):
+        yield back_end

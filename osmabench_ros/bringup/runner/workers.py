@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -91,7 +91,7 @@ class Workers:
                     del self._working[worker]
                     break  # it may have died since, which costs no run
 
-    def end(self) -> None:
+    def close(self) -> None:
         """End all workers; a later command goes on with a run that is cut off."""
         for worker in self._started:
             if worker in self._working:
@@ -106,12 +106,11 @@ class Workers:
 @contextmanager
 def use_workers(jobs: int, capacity: Capacity) -> Iterator[Workers]:
     """Yield the back end for up to `jobs` tasks at once, and end it."""
-    with tempfile.TemporaryDirectory(prefix='osmabench_jobs_') as folder:
-        workers = Workers(jobs, capacity, Path(folder))
-        try:
-            yield workers
-        finally:
-            workers.end()
+    with (
+        tempfile.TemporaryDirectory(prefix='osmabench_jobs_') as folder,
+        closing(Workers(jobs, capacity, Path(folder))) as workers,
+    ):
+        yield workers
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
