@@ -4,7 +4,7 @@ Trajectories are named by TUM files, topics of bags and chains of TF.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -69,11 +69,11 @@ class BagContent:
     @cached_property
     def label_set(self) -> LabelSet | None:
         """Label set of the bag's LabelInfo, of either package; None if it has none."""
-        for kind, classes in ((LABEL_INFO, _read_own), (VISION_LABELS, _read_vision)):
+        for kind in (LABEL_INFO, VISION_LABELS):
             for topic, message in self.kept.get(kind, [])[-1:]:
                 with errors_as(SequenceError, f'topic "{topic}"', ConfigError):
                     name = getattr(message, 'name', '') or 'recorded'
-                    return LabelSet(name, tuple(classes(message)))
+                    return LabelSet(name, tuple(_read_classes(message)))
         return None
 
     @cached_property
@@ -124,9 +124,7 @@ def read_content(bag: Bag, types: Collection[str] | None = None) -> BagContent:
     stamps: dict[str, list[int | None]] = defaultdict(list)
     found: dict[str, str] = {}
     kept: dict[str, list[tuple[str, Any]]] = defaultdict(list)
-    wanted = None
-    if types is not None:
-        wanted = {item.topic for item in bag.connections if item.message_type in types}
+    wanted = types and {item.topic for item in bag.connections if item.message_type in types}
     for message in bag.messages(wanted):
         topic = message.topic
         found[topic] = message.message_type
@@ -184,18 +182,12 @@ def _pairs(log_ns: NDArray[np.int64], stamps_ns: NDArray[np.int64]) -> list[tupl
     return list(zip(log_ns.tolist(), stamps_ns.tolist(), strict=True))
 
 
-def _read_own(message: Any) -> list[LabelClass]:
-    return [
-        LabelClass(int(item.id), normalised_name(item.name), bool(item.structure))
-        for item in message.classes
-    ]
-
-
-def _read_vision(message: Any) -> list[LabelClass]:
-    return [
-        LabelClass(int(item.class_id), normalised_name(item.class_name))
-        for item in message.class_map
-    ]
+def _read_classes(message: Any) -> Iterator[LabelClass]:
+    """Yield the classes of a LabelInfo, of this package or of vision_msgs."""
+    for item in getattr(message, 'classes', ()):
+        yield LabelClass(int(item.id), normalised_name(item.name), bool(item.structure))
+    for item in getattr(message, 'class_map', ()):
+        yield LabelClass(int(item.class_id), normalised_name(item.class_name))
 
 
 TF_PREFIX = '/tf:'

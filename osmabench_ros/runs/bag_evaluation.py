@@ -259,15 +259,6 @@ def evaluate_bag(
     return done
 
 
-@dataclass(frozen=True, eq=False)
-class Alignment:
-    """The transformation from the map to the reference, its residuals, and remarks."""
-
-    similarity: Similarity
-    records: tuple[MetricRecord, ...]
-    remarks: tuple[str, ...]
-
-
 @dataclass
 class _Evaluation:
     """The evaluation of a bag into a folder."""
@@ -298,7 +289,7 @@ class _Evaluation:
         made = recorded.semantic_map
         identity = self._identity(made, truth)
         complete: Any = {'run_id': identity.run_id, 'status': report_model.Status.COMPLETE}
-        alignment = None
+        aligned = None
         if reference is None or truth is None:
             write_map(made, self.folder / MAP_FOLDER)
             remarks.append(report_model.REFERENCE_FREE)
@@ -307,13 +298,11 @@ class _Evaluation:
             metrics = [MetricRecord.not_applicable('exact_questions', '', 'accuracy')]
         else:
             frame_id = reference.frame_id or made.header.frame_id
-            placement, remark = self._place_map(made, frame_id)
-            remarks.append(remark)
-            alignment = self._align(made, truth, placement, trajectory)
+            placement = self._place_map(made, frame_id)
+            aligned, metrics = self._align(made, truth, placement, trajectory)
             variants = {'': placement}
-            if alignment is not None:
-                variants[trajectory_records.ALIGNED] = alignment.similarity
-                remarks += alignment.remarks
+            if aligned is not None:
+                variants[trajectory_records.ALIGNED] = aligned
             reports = [
                 self._score(
                     transform_map(made, similarity, frame_id),
@@ -321,7 +310,6 @@ class _Evaluation:
                 )
                 for suffix, similarity in variants.items()
             ]
-            metrics = list(alignment.records) if alignment else []
             placed = transform_map(made, list(variants.values())[-1], frame_id)
             remarks += report_model.place_remarks(placed, truth, _PLACED_WRONGLY)
         metrics += trajectory.records if trajectory else ()
@@ -329,9 +317,9 @@ class _Evaluation:
         scored = (record for report in reports for record in report.metrics)
         records = (*scored, *report_model.join_run(identity, metrics))
         numbers: tuple[float, ...] = ()
-        if alignment is not None:
-            pose, scale = alignment.similarity.pose, alignment.similarity.scale
-            numbers = (*pose.translation.tolist(), *pose.quaternion.tolist(), scale)
+        if aligned is not None:
+            pose = aligned.pose
+            numbers = (*pose.translation.tolist(), *pose.quaternion.tolist(), aligned.scale)
         of_bags = report_model.for_run(requirements, identity, Source.MAP, Source.BAG)
         report = report_model.BagReport(
             **complete,
@@ -492,21 +480,23 @@ class _Evaluation:
         self.remarks += [f'poses of {source.pose_topic} are compared with {name}', *score.remarks]
         return score
 
-    def _place_map(self, made: SemanticMap, reference_frame: str) -> tuple[Similarity, str]:
+    def _place_map(self, made: SemanticMap, reference_frame: str) -> Similarity:
         """Return where the map is by its frame and the TF of the bag; ConfigError if unknown."""
         map_frame, alignment = made.header.frame_id, self.source.align
         transforms = self.content.transforms
         if reference_frame in ('', map_frame):
-            return Similarity(), f'the map is in frame "{map_frame}"'
+            self.remarks.append(f'the map is in frame "{map_frame}"')
+            return Similarity()
         pose = transforms.look_up_or_last(reference_frame, map_frame, made.header.stamp_ns)
         if pose is not None and alignment is not MapAlignment.NONE:
             remark = f'the map was put from frame "{map_frame}" into "{reference_frame}"'
-            return Similarity(pose), f'{remark} by the TF of the bag'
+            self.remarks.append(f'{remark} by the TF of the bag')
+            return Similarity(pose)
         taken = f'coordinates in frame "{map_frame}" were taken as being in "{reference_frame}"'
-        if alignment is MapAlignment.NONE:
-            return Similarity(), f'{taken}, as --align none asks for'
         unknown = alignment is MapAlignment.KNOWN and self.source.transform is None
-        if alignment is None or unknown:
+        if alignment is MapAlignment.NONE:
+            self.remarks.append(f'{taken}, as --align none asks for')
+        elif alignment is None or unknown:
             known = ', '.join(transforms.frames) or 'none'
             raise ConfigError(
                 f'the map is in frame "{map_frame}", its reference in "{reference_frame}", and '
@@ -514,7 +504,9 @@ class _Evaluation:
                 'trajectory, or known with --transform; or --align none, if the frames are the '
                 'same'
             )
-        return Similarity(), f'before alignment {taken}'
+        else:
+            self.remarks.append(f'before alignment {taken}')
+        return Similarity()
 
     def _align(
         self,
@@ -522,8 +514,8 @@ class _Evaluation:
         truth: ground_truth.GroundTruth,
         placement: Similarity,
         trajectory: trajectory_records.TrajectoryScore | None,
-    ) -> Alignment | None:
-        """Return the alignment that the user wants, None if there is none beyond the placement.
+    ) -> tuple[Similarity | None, list[MetricRecord]]:
+        """Return the alignment that the user wants, if any beyond the placement, and residuals.
 
         The map is in its own frame. The first guess of `icp` is the user's transform, else the
         alignment of the trajectories, else `placement`. A large correction means an error of the
@@ -563,13 +555,14 @@ class _Evaluation:
             remarks = [f'aligned by ICP from {guess}: {within} {left}']
             remarks += [f'doubtful: {doubt}' for doubt in found.doubts]
         else:
-            return None
+            return None, []
+        self.remarks += remarks
         corrections = {
             'translation_m': similarity.distance_m,
             'rotation_deg': similarity.angle_deg,
             'scale_error': abs(similarity.scale - 1),
         }
-        records = (
+        records = [
             MetricRecord(
                 *(SUITE, '', name),
                 value=value,
@@ -577,8 +570,8 @@ class _Evaluation:
                 higher_is_better=name in ('icp_fitness', 'icp_observability'),
             )
             for name, value in {**residuals, **corrections}.items()
-        )
-        return Alignment(similarity, tuple(records), tuple(remarks))
+        ]
+        return similarity, records
 
 
 def _similarity_of(
