@@ -19,7 +19,7 @@ from osmabench_ros.base.contract import CONTRACT, TF, TF_STATIC, ContractTopic, 
 from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.bringup import stack_observation
-from osmabench_ros.bringup.finding import CheckTables, Finding, Severity, attempt
+from osmabench_ros.bringup.preflight import CheckTables, Finding, Severity, attempt
 from osmabench_ros.bringup.stack_observation import (
     StackNames,
     StackObservation,
@@ -30,7 +30,7 @@ from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.transform_tree import StampedTransform
 from osmabench_ros.maps.announced_map import convert_graph
 from osmabench_ros.maps.standard_messages import read_records
-from osmabench_ros.msg import LabelInfo, RunInfo, RunState, SemanticMap
+from osmabench_ros.msg import RunInfo, RunState, SemanticMap
 from osmabench_ros.ros.messages import images
 from osmabench_ros.ros.messages.poses import SECOND_NS, stamp_from_message
 from osmabench_ros.ros.node.frame_receiver import camera_pose_from_message
@@ -195,7 +195,7 @@ def examine_transforms(seen: StackObservation) -> list[Finding]:
     )
     if faults or samples is None:
         return faults
-    image = seen.newest(topics.COLOR, Image)
+    image = seen.newest(topics.COLOR)
     frame = image.header.frame_id if image is not None else ''
     return check_transforms(samples, frame or topics.CAMERA_FRAME)
 
@@ -272,7 +272,7 @@ def examine_map(name: str, type_name: str, seen: StackObservation) -> list[Findi
     record = seen.records.get(name)
     wrong = [f'{i.node} publishes {i.type_name}' for i in publishers if i.type_name != type_name]
     errors = record.errors if record else []
-    message: Any = record.messages[-1] if record and record.messages else None
+    message = seen.newest(name)
     if isinstance(message, PointCloud2) and not wrong and not errors:
         return check_cloud(name, message)
     return CHECKS.find_first(
@@ -406,16 +406,16 @@ def check_names_of_topics(remappings: Mapping[str, str], source: str) -> None:
 def examine_content(seen: StackObservation, config: MatrixConfig | None) -> list[Finding]:
     """Check images, intrinsics, labels, run information and maps."""
     findings: list[Finding] = []
-    info = seen.newest(topics.COLOR_INFO, CameraInfo)
-    color = seen.newest(topics.COLOR, Image)
+    info = seen.newest(topics.COLOR_INFO)
+    color = seen.newest(topics.COLOR)
     for name in (topics.COLOR_INFO, topics.DEPTH_INFO):
-        if (found := seen.newest(name, CameraInfo)) is not None:
+        if (found := seen.newest(name)) is not None:
             findings += check_intrinsics(name, found)
     if config is not None and info is not None:
         findings += check_expected(topics.COLOR_INFO, info, config.camera.intrinsics)
     labels, label_set = _label_set(seen)
     for name in ENCODINGS:
-        image = seen.newest(name, Image)
+        image = seen.newest(name)
         if image is None:
             continue
         faults = check_encoding(name, image)
@@ -431,21 +431,15 @@ def examine_content(seen: StackObservation, config: MatrixConfig | None) -> list
             findings += check_classes(image, label_set)
     findings += labels
     frame = color.header.frame_id if color is not None else ''
-    of_message: dict[str, tuple[type[Any], Callable[[Any], list[Finding]]]] = {
-        topics.CAMERA_POSE: (PoseStamped, _check_pose),
-        topics.RUN_INFO: (
-            RunInfo,
-            lambda message: check_run_info(message, info, frame, seen.nodes),
-        ),
-        topics.RUN_STATE: (RunState, check_run_state),
-        topics.SEMANTIC_MAP: (SemanticMap, check_map),
-        topics.SEMANTIC_MAP_POINTS: (
-            PointCloud2,
-            partial(check_cloud, topics.SEMANTIC_MAP_POINTS),
-        ),
+    of_message: dict[str, Callable[[Any], list[Finding]]] = {
+        topics.CAMERA_POSE: _check_pose,
+        topics.RUN_INFO: lambda message: check_run_info(message, info, frame, seen.nodes),
+        topics.RUN_STATE: check_run_state,
+        topics.SEMANTIC_MAP: check_map,
+        topics.SEMANTIC_MAP_POINTS: partial(check_cloud, topics.SEMANTIC_MAP_POINTS),
     }
-    for name, (kind, check) in of_message.items():
-        if (message := seen.newest(name, kind)) is not None:
+    for name, check in of_message.items():
+        if (message := seen.newest(name)) is not None:
             findings += check(message)
     return findings
 
@@ -456,7 +450,7 @@ def _check_pose(pose: PoseStamped) -> list[Finding]:
 
 
 def _label_set(seen: StackObservation) -> tuple[list[Finding], LabelSet | None]:
-    message = seen.newest(topics.LABEL_INFO, LabelInfo)
+    message = seen.newest(topics.LABEL_INFO)
     if message is None:
         return [], None
     label_set, error = attempt(lambda: images.label_set_from_message(message, topics.LABEL_INFO))
@@ -561,7 +555,7 @@ def _silence(topic: ContractTopic, seen: StackObservation) -> list[Finding]:
     publishers = seen.graphs[topic.name].publishers
     if record is None or not (record.errors or publishers):
         return []
-    state = seen.newest(topics.RUN_STATE, RunState)
+    state = seen.newest(topics.RUN_STATE)
     return CHECKS.find_first(
         'silence',
         topic.name,
@@ -576,7 +570,7 @@ def _silence(topic: ContractTopic, seen: StackObservation) -> list[Finding]:
 def _timing(seen: StackObservation) -> list[Finding]:
     clock = seen.records.get(topics.CLOCK)
     color = seen.records.get(topics.COLOR)
-    declared_hz = declared_rate_hz(seen.newest(topics.RUN_INFO, RunInfo))
+    declared_hz = declared_rate_hz(seen.newest(topics.RUN_INFO))
     simulated = bool(seen.graphs[topics.CLOCK].publishers)
     findings: list[Finding] = []
     for name in topics.FRAME_TOPICS:

@@ -1,4 +1,7 @@
-"""Checks the software, the data sets and whether a configuration can run; names remedies."""
+"""Checks the software, the data sets and whether a configuration can run; names remedies.
+
+Findings of all checks of the doctor are here, and the tables of checks that lead to them.
+"""
 
 import importlib
 import importlib.util
@@ -6,11 +9,18 @@ import os
 import platform
 import resource
 import shutil
+import string
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from functools import cache, cached_property
 from pathlib import Path
+from typing import Any, TypeVar
+
+from jinja2 import Environment, StrictUndefined
+from jinja2.environment import TemplateExpression
 
 from osmabench_ros import errors
 from osmabench_ros.base import configuration
@@ -18,7 +28,6 @@ from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.documents import read_json, read_yaml
 from osmabench_ros.bringup import isolation
 from osmabench_ros.bringup.definition import tf_settings
-from osmabench_ros.bringup.finding import CheckTables, Finding, Severity, attempt
 from osmabench_ros.language.gemini import KEY_VARIABLES as GEMINI_KEYS
 from osmabench_ros.language.openai import KEY_VARIABLE as OPENAI_KEY
 from osmabench_ros.language.settings import OPENAI_SERVER, server_address
@@ -28,6 +37,95 @@ from osmabench_ros.runs.host import opengl_renderer
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.scenes.loading import APARTMENT, MANIFEST, REPLICA_INFO, SPECIFIED, locate_scene
 from osmabench_ros.scenes.specification import read_specification
+
+_Value = TypeVar('_Value')
+
+# Key of a row with an expression of Jinja over the values of a check; texts have more of them.
+CONDITION = 'when'
+
+
+class Severity(str, Enum):
+    """Severity of a finding."""
+
+    OK = 'ok'
+    ABSENT = 'absent'
+    WARN = 'warn'
+    FAILED = 'failed'
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One finding and its remedy, '' if there is nothing to do.
+
+    ABSENT if an optional part is missing, WARN if values may suffer, FAILED if no run is
+    possible.
+    """
+
+    part: str
+    level: Severity
+    detail: str
+    remedy: str = ''
+
+    def __str__(self) -> str:
+        return f'{self.part}: {self.detail} ({self.remedy})'
+
+
+class CheckTables:
+    """Tables of checks from a YAML file of the package: condition, severity, text, remedy."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    @cached_property
+    def rows(self) -> dict[str, dict[str, dict[str, str]]]:
+        """The rows by table and name."""
+        tables: dict[str, dict[str, dict[str, str]]] = read_yaml(self._file, errors.ConfigError)
+        return tables
+
+    def find_all(self, table: str, part: str, **values: object) -> list[Finding]:
+        """Return a finding for every row with a condition that holds, else for those without."""
+        return [_make_finding(row, part, values) for row in self._select_rows(table, values)]
+
+    def find_first(self, table: str, part: str, **values: object) -> list[Finding]:
+        """Return a finding for the first row that holds."""
+        return [_make_finding(row, part, values) for row in self._select_rows(table, values)[:1]]
+
+    def _select_rows(self, table: str, values: dict[str, object]) -> list[dict[str, str]]:
+        rows = self.rows[table].values()
+        found = [row for row in rows if CONDITION in row and _compile(row[CONDITION])(**values)]
+        return found or [row for row in rows if CONDITION not in row]
+
+    def find_one(self, table: str, part: str, **values: object) -> Finding:
+        """Return the finding for the first row of a table of which one always holds."""
+        return self.find_first(table, part, **values)[0]
+
+
+@cache
+def _compile(condition: str) -> TemplateExpression:
+    environment = Environment(undefined=StrictUndefined, autoescape=True)
+    return environment.compile_expression(condition, undefined_to_none=False)
+
+
+class _Filler(string.Formatter):
+    """Fills the fields of a text, which are expressions of Jinja."""
+
+    def get_field(self, field_name: str, _args: Any, kwargs: Any) -> tuple[Any, str]:
+        return _compile(field_name)(**kwargs), field_name
+
+
+def _make_finding(row: dict[str, str], part: str, values: dict[str, object]) -> Finding:
+    [level] = row.keys() - {CONDITION, 'remedy'}
+    detail, remedy = (_Filler().format(row.get(key, ''), **values) for key in (level, 'remedy'))
+    return Finding(part, Severity(level), detail, remedy)
+
+
+def attempt(read: Callable[[], _Value]) -> tuple[_Value | None, Exception | None]:
+    """Return what `read` returns, or the error that it ends with."""
+    try:
+        return read(), None
+    except (errors.OsmabenchError, ImportError) as error:
+        return None, error
+
 
 CHECKS = CheckTables(Path(__file__).with_name('checks.yaml'))
 KNOWN = read_yaml(Path(__file__).with_name('known.yaml'), errors.ConfigError)

@@ -4,7 +4,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from rclpy.node import Node
 from rclpy.subscription import Subscription
@@ -120,8 +120,6 @@ LONGEST = 4
 LOOK_S = 0.2
 KEPT_IMAGES, KEPT_MESSAGES = 3, 2000
 
-_Message = TypeVar('_Message')
-
 
 @dataclass
 class StackObservation:
@@ -132,12 +130,10 @@ class StackObservation:
     nodes: tuple[str, ...] = ()
     missing_types: tuple[str, ...] = ()
 
-    def newest(self, name: str, kind: type[_Message]) -> _Message | None:
-        """Return the newest message of a topic, None if none of that type was received."""
+    def newest(self, name: str) -> Any | None:
+        """Return the newest message of a topic, None if none was received."""
         record = self.records.get(name)
-        if record is None or not record.messages or not isinstance(record.messages[-1], kind):
-            return None
-        return record.messages[-1]
+        return record.messages[-1] if record and record.messages else None
 
 
 def message_class(type_name: str) -> type[Any] | None:

@@ -21,7 +21,7 @@ from osmabench_ros.cli.run import needs_ros
 from osmabench_ros.errors import ContractError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from osmabench_ros.bringup.finding import Finding
+    from osmabench_ros.bringup.preflight import Finding
     from osmabench_ros.runs.config import MatrixConfig
 
 STYLES = {'ok': 'green', 'absent': 'yellow', 'warn': 'yellow', 'failed': 'red'}
@@ -49,8 +49,7 @@ def doctor(
     range of this shell: types, quality of service, rates, stamps, images, intrinsics, transforms,
     clock, labels and maps. Exits with 0 unless something failed.
     """
-    from osmabench_ros.bringup.finding import Severity
-    from osmabench_ros.bringup.preflight import examine, examine_run
+    from osmabench_ros.bringup.preflight import Severity, examine, examine_run
     from osmabench_ros.runs.config import load_config
 
     planned = load_config(config) if config else None

@@ -12,8 +12,13 @@ from typer.testing import CliRunner
 
 from osmabench_ros.base import configuration
 from osmabench_ros.bringup import preflight
-from osmabench_ros.bringup.finding import Finding, Severity
-from osmabench_ros.bringup.preflight import DATA_SETS, data_folders, find_data_set
+from osmabench_ros.bringup.preflight import (
+    DATA_SETS,
+    Finding,
+    Severity,
+    data_folders,
+    find_data_set,
+)
 from osmabench_ros.cli.main import app
 
 REPLICA_CAD, AUGMENTED, HM3D = DATA_SETS

@@ -13,8 +13,9 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
 from osmabench_ros.bringup import isolation, preflight
-from osmabench_ros.bringup.finding import Finding, Severity
 from osmabench_ros.bringup.preflight import (
+    Finding,
+    Severity,
     _check_disk,
     check_run,
     examine_run,

@@ -31,7 +31,7 @@ from osmabench_ros.bringup.examination import (
     examine_stack,
     names_of_robot,
 )
-from osmabench_ros.bringup.finding import Severity
+from osmabench_ros.bringup.preflight import Severity
 from osmabench_ros.bringup.stack_observation import message_class
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError

@@ -38,7 +38,7 @@ from osmabench_ros.bringup.examination import (
     check_transforms,
     declared_rate_hz,
 )
-from osmabench_ros.bringup.finding import CONDITION, Severity
+from osmabench_ros.bringup.preflight import CONDITION, Severity
 from osmabench_ros.bringup.stack_observation import CDR_BYTES, TopicRecord
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose

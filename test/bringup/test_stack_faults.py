@@ -12,8 +12,8 @@ pytest.importorskip('rclpy')
 
 from osmabench_ros.bringup import stack_observation
 from osmabench_ros.bringup.examination import StackNames, examine_stack
-from osmabench_ros.bringup.finding import Severity
 from osmabench_ros.bringup.isolation import private_domain
+from osmabench_ros.bringup.preflight import Severity
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / 'benchmarks'
 # No longer than that: benchmarks/metrics.py would hide test/metrics.

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from osmabench_ros.base.configuration import version
 from osmabench_ros.bringup import preflight
-from osmabench_ros.bringup.finding import Finding, Severity
+from osmabench_ros.bringup.preflight import Finding, Severity
 from osmabench_ros.cli.main import app
 
 START = """

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from osmabench_ros.base import log
 from osmabench_ros.base.log import LOG_FILE, log_to
 from osmabench_ros.base.progress import shown_progress
-from osmabench_ros.bringup.finding import Finding, Severity
+from osmabench_ros.bringup.preflight import Finding, Severity
 from osmabench_ros.cli import doctor
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import RunError

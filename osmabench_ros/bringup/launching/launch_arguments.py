@@ -21,8 +21,8 @@ from osmabench_ros.base.documents import parse_mapping
 from osmabench_ros.base.processes import end_processes
 from osmabench_ros.base.settings import Model, settings_of, with_settings
 from osmabench_ros.bringup import isolation
-from osmabench_ros.bringup.launching.argument_names import check_argument_names
 from osmabench_ros.bringup.launching.launch_interrupts import interrupts
+from osmabench_ros.bringup.launching.single_run import check_argument_names
 from osmabench_ros.errors import ConfigError, errors_as
 from osmabench_ros.geometry.pose import Pose
 

@@ -1,6 +1,7 @@
-"""Plans one run from launch arguments."""
+"""Arguments of launch files, without launch: refuses unknown ones, and plans one run of them."""
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from osmabench_ros.base.files import check_folder, claim_folder
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.base.settings import with_settings
+from osmabench_ros.bringup.definition import PACKAGE
 from osmabench_ros.bringup.preflight import check_config
 from osmabench_ros.bringup.runner.one_run import prepare_run
 from osmabench_ros.errors import ConfigError, choose
@@ -17,6 +19,31 @@ from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.runs.config import load_config, parse_config
 from osmabench_ros.runs.matrix_on_disk import write_manifest
 from osmabench_ros.runs.plan import RunPlan
+
+# Arguments that launch reads itself, whatever a file declares.
+OF_LAUNCH = frozenset(
+    ('emulate_tty', 'launch-prefix', 'launch-prefix-filter', 'sigkill_timeout', 'sigterm_timeout')
+)
+
+
+def check_argument_names(arguments: Sequence[str], declared: Sequence[str], file: str) -> None:
+    """Check ``'name:=value'`` arguments of a launch file; ConfigError names the nearest."""
+    if not _is_commanded(Path(file)):
+        return
+    for argument in arguments:
+        name = argument.partition(':=')[0]
+        if name not in OF_LAUNCH:
+            problem = f'{Path(file).name} has no argument "{name}" ({argument})'
+            choose(name, declared, ConfigError, problem)
+
+
+def _is_commanded(file: Path) -> bool:
+    of_package = (PACKAGE, file.name) in zip(sys.argv, sys.argv[1:], strict=False)
+    return of_package or any(
+        Path(text).name == file.name and Path(text).absolute() == file.absolute()
+        for text in sys.argv[1:]
+    )
+
 
 BASE = 'single_run'
 # Of a configuration, with values that are arguments of the bridge too.

@@ -8,8 +8,7 @@ import pytest
 from support.gltf_files import encoded_image, write_glb
 from support.world.scenes import CAMERA, camera_at, room_scene
 
-from osmabench_ros.bringup.finding import Severity
-from osmabench_ros.bringup.preflight import _check_habitat
+from osmabench_ros.bringup.preflight import Severity, _check_habitat
 from osmabench_ros.errors import ConfigError, MissingDependencyError, SceneError, SimulationError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.loading import load_scene
