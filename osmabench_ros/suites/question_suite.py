@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.progress import share
 from osmabench_ros.base.strict import validated
-from osmabench_ros.language.embedding import SentenceEmbedder
+from osmabench_ros.language.embedding import Embedder, SentenceEmbedder
 from osmabench_ros.language.settings import ModelAccess
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.suites.suite import SuiteContext
@@ -27,7 +27,6 @@ from osmabench_ros.vqa.answering.baselines import most_frequent
 from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
 from osmabench_ros.vqa.answering.rule import RuleAnswerer, label_embedder
 from osmabench_ros.vqa.exact.generation import EXACT, SUITE, questions_about
-from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging import Judge
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge

@@ -14,6 +14,7 @@ import numpy as np
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.progress import Progress, counted, share, silent
 from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.language.embedding import Embedder
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.semantics.scene_graph import THINGS, SceneGraph
@@ -22,7 +23,6 @@ from osmabench_ros.vqa.answering import baselines
 from osmabench_ros.vqa.answering.answerer import Accountable, Answerer
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.grading import TYPES_WITH_PARTS, numbers_of
-from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging import Judge
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge

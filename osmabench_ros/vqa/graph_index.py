@@ -1,13 +1,13 @@
 """Index of a scene graph by label, relation and box, for questions."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.language.embedding import Embedder
 from osmabench_ros.semantics import scene_graph
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.vqa import english
@@ -20,14 +20,6 @@ _MATERIAL_WORDS = frozenset(english.MATERIALS) | frozenset(english.MATERIALS.val
 # All pairs of different household classes of `knowledge.yaml` lie below it (armchair and chair
 # come closest, 0.73); sofa and couch have 0.86, lamp and floor lamp 0.80.
 SIMILARITY_THRESHOLD = 0.74
-
-
-class Embedder(Protocol):
-    """Turns texts into unit vectors."""
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return features of shape (N, D), rows of length 1."""
-        ...
 
 
 class LabelMatcher:

@@ -18,7 +18,7 @@ from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.base.strict import Strict, validated
 from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.language.client import ModelClient
-from osmabench_ros.language.embedding import TextEmbedder
+from osmabench_ros.language.embedding import Embedder
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.scenes.apartment.pieces import list_specifiable_classes
 from osmabench_ros.scenes.specification import (
@@ -144,7 +144,7 @@ class _WrittenPrompts(BaseModel):
 def write_prompts(
     client: ModelClient,
     name: str,
-    embedder: TextEmbedder,
+    embedder: Embedder,
     *,
     wanted: int | None = None,
     raw: int | None = None,
@@ -189,7 +189,7 @@ def write_prompts(
 
 
 def write_prompt_files(
-    client: ModelClient, name: str, embedder: TextEmbedder, out: Path, **options: Any
+    client: ModelClient, name: str, embedder: Embedder, out: Path, **options: Any
 ) -> PromptPool:
     """Write the prompts of `write_prompts` by names of scenes, and those rejected, to a folder."""
     with atomic_directory(out) as draft:

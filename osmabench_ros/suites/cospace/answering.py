@@ -15,13 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.language.embedding import Embedder
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.suites.hypo3d.frame import DEAD_BAND_RAD
 from osmabench_ros.vqa.answering.answerer import OneByOne
 from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.answering.ways import FloorWays, ways_of_map
 from osmabench_ros.vqa.english import definite, plural, singular, without_article
-from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import LETTERS, Answer, Inquiry
 
 

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from osmabench_ros.base.documents import parse_json
 from osmabench_ros.errors import OsmabenchError, QuestionError
+from osmabench_ros.language.embedding import Embedder
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.scenes.scene import Lighting
@@ -33,7 +34,6 @@ from osmabench_ros.vqa.answering.baselines import constant
 from osmabench_ros.vqa.answering.pictures import encoded
 from osmabench_ros.vqa.evaluation import QuestionedMap
 from osmabench_ros.vqa.grading import chosen_option
-from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging.reading import NUMBER_WORDS, as_number
 from osmabench_ros.vqa.published import Published, PublishedRow, read_lines
 from osmabench_ros.vqa.questions import LETTERS, Answer, AnswerValue, Question, Verdict

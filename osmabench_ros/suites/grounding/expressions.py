@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.language.embedding import Embedder
 from osmabench_ros.maps.semantic_map import FeatureSpace, SemanticMap
 from osmabench_ros.metrics.similarity import cosine_similarity
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode
@@ -22,7 +23,7 @@ from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.english import definite, without_adjectives, without_article
 from osmabench_ros.vqa.exact.generation import with_neighbour_margins
 from osmabench_ros.vqa.exact.view import SceneView, label_of, shuffled
-from osmabench_ros.vqa.graph_index import Embedder, centre_distance_m
+from osmabench_ros.vqa.graph_index import centre_distance_m
 from osmabench_ros.vqa.questions import Answer, AnswerType, Inquiry, Question, make_question
 
 SUITE, GENERATOR = 'grounding', 'grounding/1'

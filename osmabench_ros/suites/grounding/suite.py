@@ -22,6 +22,7 @@ from osmabench_ros.base.documents import read_json, read_text
 from osmabench_ros.base.strict import FilePath, validated
 from osmabench_ros.errors import ConfigError, QuestionError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.language.embedding import Embedder
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind
@@ -37,7 +38,6 @@ from osmabench_ros.suites.question_suite import (
 from osmabench_ros.suites.suite import PreparedScene, SuiteContext
 from osmabench_ros.vqa.answering.answerer import Answerer, AnsweringMaterial
 from osmabench_ros.vqa.evaluation import find_box
-from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.published import Published, PublishedRow
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question, make_question
 

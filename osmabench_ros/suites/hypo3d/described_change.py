@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
+from osmabench_ros.language.embedding import Embedder
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.relations import derive_relations
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
@@ -19,7 +20,6 @@ from osmabench_ros.vqa import wording
 from osmabench_ros.vqa.answering.answerer import OneByOne
 from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
-from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import Answer, Inquiry
 
 

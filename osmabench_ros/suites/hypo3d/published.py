@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.language.embedding import SentenceEmbedder, TextEmbedder
+from osmabench_ros.language.embedding import Embedder, SentenceEmbedder
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.suites.hypo3d.described_change import ChangeType
 from osmabench_ros.vqa.judging.reading import NUMBER_WORDS
@@ -195,7 +195,7 @@ _MODES: Mapping[Mode, tuple[Callable[[str], str], Callable[[str, str], float]]] 
 
 
 def compare_answers(
-    rows: Sequence[Row], mode: Mode, embedder: TextEmbedder | None = None
+    rows: Sequence[Row], mode: Mode, embedder: Embedder | None = None
 ) -> Iterator[dict[str, Any]]:
     """Yield exact and partial match of answers, and the cosine of their sentence embeddings.
 

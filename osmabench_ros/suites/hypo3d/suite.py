@@ -10,6 +10,7 @@ from pydantic import Field
 
 from osmabench_ros.base.files import write_text
 from osmabench_ros.base.strict import FilePath, validated
+from osmabench_ros.language.embedding import Embedder
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.simulation.robot_path import Motion
 from osmabench_ros.suites.hypo3d.described_change import RuleOfChanges
@@ -24,7 +25,6 @@ from osmabench_ros.suites.suite import PreparedScene, SuiteContext
 from osmabench_ros.vqa.answering.answerer import Answerer
 from osmabench_ros.vqa.evaluation import QuestionedMap
 from osmabench_ros.vqa.exact.generation import same_answer
-from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging import Judge
 from osmabench_ros.vqa.question_files import read_records
 from osmabench_ros.vqa.questions import Answer, Question, Verdict, question_id

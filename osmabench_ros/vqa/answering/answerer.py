@@ -15,8 +15,8 @@ from osmabench_ros.base.configuration import (
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.language.client import ModelClient
+from osmabench_ros.language.embedding import Embedder
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import Answer, Inquiry
 
 # The answerer that is meant where only a language model is named.

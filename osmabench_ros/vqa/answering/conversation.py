@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from osmabench_ros.base.strict import first_fault
 from osmabench_ros.geometry.frame import Intrinsics
+from osmabench_ros.language.embedding import Embedder
 from osmabench_ros.language.model import Tool, ToolCall, ToolResult
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import normalised_name
@@ -24,7 +25,7 @@ from osmabench_ros.vqa.answering.language_model import (
     described,
 )
 from osmabench_ros.vqa.answering.pictures import camera_at, encoded, points_of, view_of_points
-from osmabench_ros.vqa.graph_index import Embedder, centre_distance_m
+from osmabench_ros.vqa.graph_index import centre_distance_m
 from osmabench_ros.vqa.schemas import GivenAnswer
 
 MOST_RESULT_CHARACTERS = 6000

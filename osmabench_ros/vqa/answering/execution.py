@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.language.embedding import Embedder
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
 from osmabench_ros.semantics.storeys import find_storey, find_storeys
 from osmabench_ros.vqa import english
 from osmabench_ros.vqa.answering.ways import FloorWays, ways_of_map
-from osmabench_ros.vqa.graph_index import Embedder, GraphIndex, LabelMatcher, attribute
+from osmabench_ros.vqa.graph_index import GraphIndex, LabelMatcher, attribute
 from osmabench_ros.vqa.questions import AnswerValue
 
 if TYPE_CHECKING:

@@ -5,12 +5,11 @@ from functools import partial
 from typing import Any
 
 from osmabench_ros.base.strict import Strict, validated
-from osmabench_ros.language.embedding import SentenceEmbedder
+from osmabench_ros.language.embedding import Embedder, SentenceEmbedder
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.vqa.answering.answerer import AnsweringMaterial, OneByOne
 from osmabench_ros.vqa.answering.execution import GraphReader
-from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.questions import Answer, Inquiry
 from osmabench_ros.vqa.wording import parsed
 

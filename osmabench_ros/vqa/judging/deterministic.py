@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from osmabench_ros.base.progress import Progress, silent
+from osmabench_ros.language.embedding import Embedder
 from osmabench_ros.vqa.english import basic_color, material_noun
 from osmabench_ros.vqa.grading import Grade, grade
-from osmabench_ros.vqa.graph_index import Embedder
 from osmabench_ros.vqa.judging import reading
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import Answer, AnswerType, AnswerValue, Question, Verdict
