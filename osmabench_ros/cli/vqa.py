@@ -108,20 +108,21 @@ def answer(
     shown = stages.AnswerOptions(compat, graph_tokens, without_map)
     answerer = stages.RULE if answerer in _OFFLINE else answerer
     client = _client(options, parse_reference(answerer)[1], dry_run=dry_run)
-    if dry_run:
-        count = len(place.questions())
-        if client is None:
-            typer.echo(f'{count} questions by {answerer}: no request')
-            return
-        estimate = stages.estimate_answers(place, questioned_map(place), answerer, client, shown)
+    count = len(place.questions())
+    if dry_run and client is None:
+        typer.echo(f'{count} questions by {answerer}: no request')
+        return
+    given = questioned_map(place)
+    chosen = stages.choose_answerer(place, given, answerer, client, shown)
+    if dry_run and client is not None:
+        estimate = stages.estimate_answers(place, given, chosen, client)
         if estimate is None:
             typer.echo(f'{count} questions; how many requests each takes depends on the replies')
         else:
             _print_estimate(estimate)
         return
-    given = questioned_map(place)
     with lock_results(place.folder), shown_progress() as progress:
-        answers = stages.answer(place, given, answerer, client, shown, progress)
+        answers = stages.answer(place, given, chosen, client, shown, progress)
     asked = [item for item in answers if item.note != UNSERVED]
     silent = sum(item.value is None for item in asked)
     typer.echo(f'{len(asked)} answers in {place.folder}, {silent} questions unanswered')

@@ -8,7 +8,6 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field, field_validator
 
-from osmabench_ros.base.files import write_json
 from osmabench_ros.base.progress import share
 from osmabench_ros.base.strict import validated
 from osmabench_ros.language.embedding import Embedder, SentenceEmbedder
@@ -17,7 +16,6 @@ from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.suites.suite import SuiteContext
 from osmabench_ros.vqa import evaluation
 from osmabench_ros.vqa.answering.answerer import (
-    GRAPH,
     Answerer,
     AnsweringMaterial,
     make_answerer,
@@ -81,12 +79,10 @@ class AnswererOptions(ModelAccess):
     def made_answerer(self, reference: str, material: AnsweringMaterial | None = None) -> Answerer:
         """Return an answerer that counts its own cost, with its `material`."""
         name, model = parse_reference(reference)
-        options = dict(self.answerer_options) if reference == self.answerer else {}
-        if name in (GRAPH, 'caption'):
-            options.setdefault('graph_tokens', self.graph_tokens)
+        options = self.answerer_options if reference == self.answerer else {}
         client = self.client_of(model) if model else None
         material = replace(material or AnsweringMaterial(), client=client)
-        return make_answerer(name, material, options)
+        return make_answerer(name, material, options, graph_tokens=self.graph_tokens)
 
     def made_baselines(self, material: AnsweringMaterial) -> dict[str, Answerer]:
         """Return the further answerers to ask, by the names of their metrics."""
@@ -194,13 +190,13 @@ class QuestionSuite(ABC, Generic[OptionsT]):
         answerer = self.choose_answerer(context, asked.rules, material)
         judge = self._options.made_judge(asked.equality)
         put = self.put(questions, self._options.answerer)
-        answers, verdicts = evaluation.answer_and_judge(
-            asked.semantic_map, put, answerer, judge, folder, context.progress
+        answers = evaluation.answer_and_keep(
+            folder, asked.semantic_map, put, answerer, share(context.progress, 0.0, 0.55)
+        )
+        verdicts = evaluation.judge_and_keep(
+            folder, put, answers, judge, share(context.progress, 0.55, 0.65)
         )
         summary = evaluation.summary_of(answerer)
-        if folder is not None:
-            write_json(folder / 'answering.json', {'answerer': answerer.name, **summary})
-            evaluation.write_judging(folder, judge)
         given = AskedQuestions(context, asked, material, put, answers, verdicts)
         found = [
             *self.score(given),

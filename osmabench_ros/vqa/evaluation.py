@@ -25,7 +25,6 @@ from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.grading import TYPES_WITH_PARTS, numbers_of
 from osmabench_ros.vqa.judging import Judge
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
-from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, saved, write_records
 from osmabench_ros.vqa.questions import Answer, AnswerType, Inquiry, Question, Verdict, inquiry
 from osmabench_ros.vqa.scores import UNSERVED, find_unserved_categories, records
@@ -120,26 +119,43 @@ def compare_answers(
         yield metric, known, put, answers, judge_all(put, answers, asked.equality)
 
 
-def answer_and_judge(
+def answer_and_keep(
+    folder: Path | None,
     semantic_map: SemanticMap,
     questions: Sequence[Question],
     answerer: Answerer,
-    judge: Judge,
-    directory: Path | None,
     progress: Progress = silent,
-) -> tuple[list[Answer], list[Verdict]]:
-    """Return answers and verdicts, and keep them with the questions; raises IncompleteError."""
-    if directory is not None:
-        write_records(directory / QUESTIONS, questions)
-    answers = saved(
-        directory and directory / ANSWERS,
-        lambda: answer_all(semantic_map, questions, answerer, share(progress, 0.0, 0.55)),
-    )
-    verdicts = saved(
-        directory and directory / VERDICTS,
-        lambda: judge_all(questions, answers, judge, share(progress, 0.55, 0.65)),
-    )
-    return answers, verdicts
+    about: Mapping[str, Any] = MappingProxyType({}),
+) -> list[Answer]:
+    """Answer questions about a map; keep both, and in answering.json who answered and `about`.
+
+    Raises IncompleteError if the server failed; the answers so far are kept. Without a folder
+    nothing is written.
+    """
+    work = partial(answer_all, semantic_map, questions, answerer, progress)
+    if folder is None:
+        return work()
+    write_records(folder / QUESTIONS, questions)
+    answers = saved(folder / ANSWERS, work)
+    who = {'answerer': answerer.name}
+    write_json(folder / 'answering.json', {**about, **summary_of(answerer), **who})
+    return answers
+
+
+def judge_and_keep(
+    folder: Path | None,
+    questions: Sequence[Question],
+    answers: Sequence[Answer],
+    judge: Judge,
+    progress: Progress = silent,
+) -> list[Verdict]:
+    """Judge answers; keep the verdicts, and in judging.json who judged, as `answer_and_keep`."""
+    work = partial(judge_all, questions, answers, judge, progress)
+    if folder is None:
+        return work()
+    verdicts = saved(folder / VERDICTS, work)
+    write_json(folder / 'judging.json', {'judge': judge.name, **summary_of(judge)})
+    return verdicts
 
 
 def scored(
@@ -220,17 +236,9 @@ def _by_evidence(
         )
 
 
-def summary_of(answerer: Answerer) -> dict[str, Any]:
-    """Return how an answerer answered; empty for one that does not say."""
-    return answerer.summary if isinstance(answerer, Accountable) else {}
-
-
-def write_judging(folder: Path, judge: Judge) -> None:
-    """Write who judged, and with which prompt."""
-    about = {'judge': judge.name}
-    if isinstance(judge, LanguageModelJudge):
-        about['prompt'] = judge.prompt.identity
-    write_json(folder / 'judging.json', about)
+def summary_of(who: Answerer | Judge) -> dict[str, Any]:
+    """Return how an answerer or a judge did its work; empty for one that does not say."""
+    return who.summary if isinstance(who, Accountable) else {}
 
 
 def records_of_summary(

@@ -46,16 +46,14 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
     write_text(path, ''.join(f'{to_json_line(item)}\n' for item in items))
 
 
-def saved(path: Path | None, work: Callable[[], list[Record]]) -> list[Record]:
+def saved(path: Path, work: Callable[[], list[Record]]) -> list[Record]:
     """Return the records that work gives; write them to a path, also if a server failed."""
     try:
         found = work()
     except IncompleteError as error:
-        if path is not None:
-            write_records(path, cast('tuple[Record, ...]', error.kept))
+        write_records(path, cast('tuple[Record, ...]', error.kept))
         raise
-    if path is not None:
-        write_records(path, found)
+    write_records(path, found)
     return found
 
 

@@ -226,37 +226,31 @@ def generate_written(
 def answer(
     run: RunFolder,
     asked: evaluation.QuestionedMap,
-    reference: str,
+    answerer: Answerer,
     client: ModelClient | None,
-    options: AnswerOptions | None = None,
+    options: AnswerOptions,
     progress: Progress = silent,
 ) -> list[Answer]:
     """Answer a run's questions by an answerer and its model; write answers, answering.json."""
-    options = options or AnswerOptions()
     questions = run.questions()
     claim_folder(run.folder)
-    answerer = _make_answerer(run, asked, reference, client, options)
-    question_files.write_records(run.folder / question_files.QUESTIONS, questions)
     with _accounts(run, 'answer', client):
-        answers = question_files.saved(
-            run.folder / question_files.ANSWERS,
-            lambda: evaluation.answer_all(asked.semantic_map, questions, answerer, progress),
+        return evaluation.answer_and_keep(
+            run.folder, asked.semantic_map, questions, answerer, progress, asdict(options)
         )
-    about = {**asdict(options), **evaluation.summary_of(answerer), 'answerer': answerer.name}
-    write_json(run.folder / 'answering.json', about)
-    return answers
 
 
 RULE = RuleAnswerer.name
 
 
-def _make_answerer(
+def choose_answerer(
     run: RunFolder,
     asked: evaluation.QuestionedMap,
     reference: str,
     client: ModelClient | None,
     options: AnswerOptions,
 ) -> Answerer:
+    """Return the answerer that a reference names, with its model, for a run's questions."""
     if reference == RULE:
         return asked.rules
     name, _ = parse_reference(reference)
@@ -264,27 +258,17 @@ def _make_answerer(
         name = 'question_only'
     elif options.compat and name != GRAPH:
         raise ConfigError(f'--compat only has prompts for the answerer "{GRAPH}", not "{name}"')
-    chosen: dict[str, Any] = {}
-    if name in (GRAPH, 'caption'):
-        chosen['graph_tokens'] = options.graph_tokens
-    if name == GRAPH:
-        chosen['compat'] = options.compat
+    prompts = {'compat': options.compat} if name == GRAPH else {}
     images = run.question_images(run.questions())
     material = AnsweringMaterial(client, asked.embedder, run.directory / FRAMES, images)
-    return make_answerer(name, material, chosen)
+    return make_answerer(name, material, prompts, graph_tokens=options.graph_tokens)
 
 
 def estimate_answers(
-    run: RunFolder,
-    asked: evaluation.QuestionedMap,
-    reference: str,
-    client: ModelClient,
-    options: AnswerOptions,
+    run: RunFolder, asked: evaluation.QuestionedMap, answerer: Answerer, client: ModelClient
 ) -> Spending | None:
     """Return what `answer` would ask; None where that depends on the replies."""
-    answerer = _make_answerer(run, asked, reference, client, options)
-    questions = run.questions()
-    work = partial(evaluation.answer_all, asked.semantic_map, questions, answerer)
+    work = partial(evaluation.answer_all, asked.semantic_map, run.questions(), answerer)
     found = estimate(client, work)
     return None if 'incomplete' in evaluation.summary_of(answerer) else found
 
@@ -301,12 +285,7 @@ def judge(
     answers = run.answers()
     claim_folder(run.folder)
     with _accounts(run, 'judge', client):
-        verdicts = question_files.saved(
-            run.folder / question_files.VERDICTS,
-            lambda: evaluation.judge_all(questions, answers, judging, progress),
-        )
-    evaluation.write_judging(run.folder, judging)
-    return verdicts
+        return evaluation.judge_and_keep(run.folder, questions, answers, judging, progress)
 
 
 def judge_of_free_text(client: ModelClient | None) -> Judge:

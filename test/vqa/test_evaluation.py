@@ -6,15 +6,16 @@ from types import SimpleNamespace
 import pytest
 from support.world.graphs import as_map, large_graph, living_room, seen, vocabulary
 
-from osmabench_ros.base.progress import silent
+from osmabench_ros.base.progress import share, silent
 from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.vqa.answering import baselines
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.evaluation import (
     QuestionedMap,
     answer_all,
-    answer_and_judge,
+    answer_and_keep,
     judge_all,
+    judge_and_keep,
     scored,
 )
 from osmabench_ros.vqa.exact.generation import generate_questions
@@ -38,9 +39,11 @@ def evaluate_questions(
     """Ask, judge and score as suites of questions do, by rule."""
     asked, answerer = QuestionedMap(semantic_map, references), answerer or RuleAnswerer()
     judge = judge or DeterministicJudge()
-    answers, verdicts = answer_and_judge(
-        asked.semantic_map, QUESTIONS, answerer, judge, directory, progress
+    answers = answer_and_keep(
+        directory, asked.semantic_map, QUESTIONS, answerer, share(progress, 0.0, 0.55)
     )
+    told = share(progress, 0.55, 0.65)
+    verdicts = judge_and_keep(directory, QUESTIONS, answers, judge, told)
     records = scored(asked, QUESTIONS, verdicts, suite='exact_questions')
     return SimpleNamespace(answers=answers, verdicts=verdicts, records=records)
 

@@ -9,7 +9,7 @@ from support.world.graphs import as_map, ground_truth_of, large_graph, living_ro
 from osmabench_ros.base.files import read_json
 from osmabench_ros.vqa.answering.baselines import TABLE, answer_from_text, collect_answers
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
-from osmabench_ros.vqa.evaluation import QuestionedMap, answer_and_judge, judge_all, scored
+from osmabench_ros.vqa.evaluation import QuestionedMap, answer_all, judge_all, scored
 from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.questions import AnswerType, Question
@@ -44,8 +44,8 @@ def test_it_knows_what_the_words_of_a_question_give_away():
 
 
 def score_answers(asked, questions):
-    rules, judge = RuleAnswerer(), DeterministicJudge()
-    _, verdicts = answer_and_judge(asked.semantic_map, questions, rules, judge, None)
+    answers = answer_all(asked.semantic_map, questions, RuleAnswerer())
+    verdicts = judge_all(questions, answers, DeterministicJudge())
     return scored(asked, questions, verdicts, suite='exact_questions')
 
 

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 from osmabench_ros.base.configuration import (
@@ -21,6 +22,8 @@ from osmabench_ros.vqa.questions import Answer, Inquiry
 
 # The answerer that is meant where only a language model is named.
 GRAPH = 'graph'
+# Those that show a model as much of the graph as fits into a budget.
+_SHOW_GRAPH = (GRAPH, 'caption')
 
 # Questions between two reports of progress.
 REPORTED_EVERY = 20
@@ -77,11 +80,11 @@ class OneByOne(ABC):
 
 @runtime_checkable
 class Accountable(Protocol):
-    """An answerer that reports how it answered."""
+    """An answerer or a judge that reports how it did its work."""
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Metadata to save next to the answers, as JSON data, such as the prompt."""
+        """Metadata to save with the answers or verdicts, as JSON data, such as the prompt."""
         ...
 
 
@@ -127,13 +130,20 @@ def parse_reference(reference: str) -> tuple[str, str]:
 
 
 def make_answerer(
-    name: str, material: AnsweringMaterial, options: Mapping[str, Any] | None = None
+    name: str,
+    material: AnsweringMaterial,
+    options: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    graph_tokens: int | None = None,
 ) -> Answerer:
     """Make the answerer of an entry point, e.g. ``'rule'``.
+
+    `graph_tokens` is the budget of those that show the graph, unless their options have one.
 
     Raises ConfigError if there is none, it cannot be imported, an option is wrong, or it needs a
     language model and has none.
     """
     factory = load_extension(ANSWERERS, name)
-    answerer: Answerer = factory(material=material, options=dict(options or {}))
+    budget = {'graph_tokens': graph_tokens} if graph_tokens and name in _SHOW_GRAPH else {}
+    answerer: Answerer = factory(material=material, options={**budget, **options})
     return answerer

@@ -24,7 +24,8 @@ class LanguageModelJudge:
         self.name = client.name
         self._client = client
         self._exact = DeterministicJudge()
-        self.prompt = load_prompt('judge_answers')
+        self._prompt = load_prompt('judge_answers')
+        self.summary = {'prompt': self._prompt.identity}
 
     def judge(self, pairs: Sequence[_Pair], progress: Progress = silent) -> list[Verdict]:
         """Return one verdict for each pair; IncompleteError holds all if the server failed."""
@@ -62,7 +63,7 @@ class LanguageModelJudge:
             }
             for question, answer in batch
         ]
-        return make_request(self.prompt, JudgedAnswers, items=items)
+        return make_request(self._prompt, JudgedAnswers, items=items)
 
 
 def _batches(pairs: Sequence[_Pair]) -> list[Sequence[_Pair]]:
