@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.base.documents import parse_yaml
+from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import ConfigError, errors_as
 
+T = TypeVar('T')
 _KEYS = ('version', 'system', 'prompt')
 
 
@@ -40,6 +42,10 @@ class Prompt:
         environment.filters['data'] = partial(json.dumps, ensure_ascii=False, default=str)
         with errors_as(ConfigError, f'prompt "{self.name}"', jinja2.TemplateError):
             return environment.from_string(self.template).render(**values)
+
+    def read_setting(self, kind: type[T], key: str) -> T:
+        """Return another key of the file in the form of `kind`; ConfigError if it is malformed."""
+        return validated(kind, self.settings.get(key), f'prompt "{self.name}", {key}')
 
     @property
     def identity(self) -> str:

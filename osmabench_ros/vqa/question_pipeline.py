@@ -4,7 +4,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -15,11 +15,11 @@ from pydantic import Field
 
 from osmabench_ros.base.files import write_text
 from osmabench_ros.base.progress import Progress, share, silent
-from osmabench_ros.base.strict import Strict, validated
+from osmabench_ros.base.strict import Strict
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.language.client import ModelClient, Outcome, raise_if_incomplete
 from osmabench_ros.language.model import ImagePart, ModelRequest
-from osmabench_ros.language.prompts import Prompt, load_prompt
+from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.vqa import schemas
 from osmabench_ros.vqa.exact.selection import overused
@@ -30,7 +30,7 @@ from osmabench_ros.vqa.questions import (
     Category,
     Evidence,
     Question,
-    make_question,
+    question_id,
 )
 from osmabench_ros.vqa.schemas import make_request
 
@@ -182,9 +182,8 @@ def find_overused(candidates: Sequence[Candidate]) -> dict[str, str]:
 
 
 def object_histogram(candidates: Iterable[Candidate]) -> dict[str, int]:
-    """Return how many questions mention each object, most frequent first."""
-    counts = Counter(name for candidate in candidates for name in set(candidate.objects))
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+    """Return how many questions mention each object."""
+    return dict(Counter(name for candidate in candidates for name in set(candidate.objects)))
 
 
 def find_unbalanced(candidates: Sequence[Candidate]) -> dict[str, str]:
@@ -225,14 +224,6 @@ class CategoryRequest(Strict):
     least: int = Field(ge=0)
     most: int = Field(ge=1)
     meaning: str
-
-
-def category_requests(prompt: Prompt) -> tuple[CategoryRequest, ...]:
-    """Return the categories that a prompt file lists; raises ConfigError if one is malformed."""
-    categories = prompt.settings.get('categories', ())
-    return validated(
-        tuple[CategoryRequest, ...], categories, f'prompt "{prompt.name}", categories'
-    )
 
 
 _MOST_OBJECTS = 60
@@ -296,7 +287,7 @@ class QuestionWriter:
         self._describe = load_prompt('describe_frame')
         self._write = load_prompt('write_questions')
         self._check = load_prompt('check_questions')
-        self.categories = category_requests(self._write)
+        self.categories = self._write.read_setting(tuple[CategoryRequest, ...], 'categories')
 
     def description_request(self, frame: FrameImage) -> ModelRequest:
         """Return the request for a description of a frame."""
@@ -309,17 +300,9 @@ class QuestionWriter:
             self._write, schemas.WrittenQuestions, **values, categories=self.categories
         )
 
-    def check_requests(
-        self, candidates: Iterable[Candidate]
-    ) -> list[tuple[Sequence[Candidate], ModelRequest]]:
-        """Return the requests to look again at questions, with those that each is about."""
-        groups = []
-        for _, of_frame in groupby(candidates, lambda item: item.frame.index):
-            own = list(of_frame)
-            groups += [own[i : i + CHECK_BATCH] for i in range(0, len(own), CHECK_BATCH)]
-        return [(group, self._check_request(group[0].frame, group)) for group in groups]
-
-    def _check_request(self, frame: DescribedFrame, group: Sequence[Candidate]) -> ModelRequest:
+    def check_request(self, group: Sequence[Candidate]) -> ModelRequest:
+        """Return the request to look again at questions about one frame."""
+        frame = group[0].frame
         return make_request(
             self._check, schemas.Checks, (frame.image,), statements=frame.description.statements,
             questions=[{'id': x.id, 'question': x.text, 'answer': x.answer} for x in group],
@@ -330,8 +313,8 @@ class QuestionWriter:
     ) -> WrittenSet:
         """Return the question set of a scene; raises IncompleteError if the server failed."""
         described = self._ask(
-            [(frame, self.description_request(frame)) for frame in frames],
-            schemas.Description, share(progress, 0.0, 1 / 3), 'descriptions',
+            frames, self.description_request, schemas.Description,
+            share(progress, 0.0, 1 / 3), 'descriptions',
         )  # fmt: skip
         known = [
             DescribedFrame(frame.index, frame.image, reply.value)
@@ -340,8 +323,8 @@ class QuestionWriter:
         ]
         failed = {frame.index: str(x.error) for frame, x in described if x.value is None}
         written = self._ask(
-            [(frame, self.writing_request(frame)) for frame in known],
-            schemas.WrittenQuestions, share(progress, 1 / 3, 2 / 3), 'requests for questions',
+            known, self.writing_request, schemas.WrittenQuestions,
+            share(progress, 1 / 3, 2 / 3), 'requests for questions',
         )  # fmt: skip
         failed |= {frame.index: str(x.error) for frame, x in written if x.value is None}
         candidates = [
@@ -380,23 +363,26 @@ class QuestionWriter:
 
     def _ask(
         self,
-        asked: Sequence[tuple[Item, ModelRequest]],
+        items: Sequence[Item],
+        make_request_for: Callable[[Item], ModelRequest],
         reply: type[schemas.Reply],
         progress: Progress,
         what: str,
     ) -> list[tuple[Item, Outcome[schemas.Reply]]]:
-        """Return the outcome of each request with its item."""
-        requests = [request for _, request in asked]
+        """Return each item with the outcome of its request."""
+        requests = [make_request_for(item) for item in items]
         read = partial(schemas.parse, reply)
         outcomes = self._client.ask_all(requests, read, progress=progress, what=what)
         raise_if_incomplete([outcome.failure for outcome in outcomes], what)
-        return [(item, outcome) for (item, _), outcome in zip(asked, outcomes, strict=True)]
+        return list(zip(items, outcomes, strict=True))
 
     def _find_doubted(self, candidates: Sequence[Candidate], progress: Progress) -> dict[str, str]:
         """Return why questions are removed that the model does not keep, by their ids."""
         reasons = {}
-        asked = self.check_requests(candidates)
-        for group, reply in self._ask(asked, schemas.Checks, progress, 'checks'):
+        groups = batch_by_frame(candidates)
+        for group, reply in self._ask(
+            groups, self.check_request, schemas.Checks, progress, 'checks'
+        ):
             checks = {c.id: c for c in reply.value.checks} if reply.value is not None else {}
             for candidate in group:
                 check = checks.get(candidate.id)
@@ -407,18 +393,24 @@ class QuestionWriter:
         return reasons
 
 
+def batch_by_frame(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
+    """Return questions in batches to be checked, each about one frame."""
+    frames = (list(group) for _, group in groupby(candidates, lambda item: item.frame.index))
+    return [own[i : i + CHECK_BATCH] for own in frames for i in range(0, len(own), CHECK_BATCH)]
+
+
 def _make_question(candidate: Candidate, scene: str, provenance: Mapping[str, str]) -> Question:
     answer: AnswerValue = candidate.answer
-    number = as_number(candidate.answer)
+    # Answers of these types that are neither yes nor no, or no number, are faults.
     if candidate.answer_type is AnswerType.YES_NO:
-        answer = as_yes_no(candidate.answer) or candidate.answer
-    elif candidate.answer_type is AnswerType.INTEGER and number is not None:
-        answer = int(number)
-    made = make_question(
-        SUITE, scene, candidate.text, candidate.answer_type, answer,
-        category=candidate.category, provenance=provenance,
+        answer = plain(answer)
+    elif candidate.answer_type is AnswerType.INTEGER:
+        answer = int(as_number(answer) or 0)
+    return Question(
+        question_id(SUITE, scene, candidate.text), SUITE, scene, candidate.category,
+        candidate.text, candidate.answer_type, answer,
+        evidence=Evidence(frames=(candidate.frame.index,)), provenance=provenance,
     )  # fmt: skip
-    return replace(made, evidence=Evidence(frames=(candidate.frame.index,)))
 
 
 # A rich frame: what models write about one is rarely longer.
@@ -442,8 +434,8 @@ def estimate_requests(writer: QuestionWriter, frames: Sequence[FrameImage]) -> l
             Candidate(f'f{frame.index:06d}-{number:03d}', frame, '', SENTENCE, SENTENCE, ())
             for number in range(questions)
         ]
-        checks = writer.check_requests(candidates)
-        requests += [writer.writing_request(frame), *(request for _, request in checks)]
+        checks = map(writer.check_request, batch_by_frame(candidates))
+        requests += [writer.writing_request(frame), *checks]
     return requests
 
 

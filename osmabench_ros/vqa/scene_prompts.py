@@ -1,7 +1,7 @@
 """Scenes by language models, as in OSMa-Bench++: prompts, specifications and questions."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -61,9 +61,7 @@ class Regime(Strict):
 
 def regimes() -> dict[str, Regime]:
     """Return the regimes by name: 'furniture', and 'manipuland' with one small object."""
-    prompt = load_prompt('write_scene_prompts')
-    where = f'prompt "{prompt.name}"'
-    return validated(dict[str, Regime], prompt.settings.get('regimes'), where)
+    return load_prompt('write_scene_prompts').read_setting(dict[str, Regime], 'regimes')
 
 
 def faults_of_prompt(text: str, regime: Regime, *, strict: bool = False) -> list[str]:
@@ -115,13 +113,12 @@ def without_near_duplicates(features: NDArray[np.floating]) -> list[int]:
 
 def farthest_first(features: NDArray[np.floating], count: int) -> list[int]:
     """Return rows of unit features (N, D): the first, then always the farthest from all taken."""
-    taken = [0] if len(features) and count > 0 else []
-    distance = 1.0 - features @ features[taken].T if taken else np.zeros((0, 1))
-    nearest = distance.min(axis=1, initial=np.inf)
+    taken: list[int] = []
+    nearest = np.full(len(features), np.inf)
     while len(taken) < min(count, len(features)):
-        nearest[taken] = -np.inf
         taken.append(int(nearest.argmax()))
         nearest = np.minimum(nearest, 1.0 - features @ features[taken[-1]])
+        nearest[taken] = -np.inf
     return taken
 
 
@@ -221,9 +218,10 @@ def specification_of(
         relations=[item.value for item in SpecifiedRelation],
         alone=[item.value for item in SpecifiedRelation if not item.objects],
     )
-    read: Callable[[str], SceneSpecification] = lambda reply: SceneSpecification(  # noqa: E731
-        name=name, prompt=text, rooms=parse(_Rooms, reply).rooms
-    )
+
+    def read(reply: str) -> SceneSpecification:
+        return SceneSpecification(name=name, prompt=text, rooms=parse(_Rooms, reply).rooms)
+
     return client.ask(request, read)
 
 
@@ -233,14 +231,10 @@ def write_specifications(client: ModelClient, prompts: Path, out: Path) -> int:
     with atomic_directory(out) as draft:
         for name, text in texts.items():
             made = specification_of(client, text, name, sorted(list_specifiable_classes()))
-            write_text(draft / f'{made.name}.yaml', specification_text(made))
+            data = made.model_dump(mode='json', by_alias=True, exclude_defaults=True)
+            document = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+            write_text(draft / f'{name}.yaml', document)
     return len(texts)
-
-
-def specification_text(wanted: SceneSpecification) -> str:
-    """Return a specification as YAML."""
-    data = wanted.model_dump(mode='json', by_alias=True, exclude_defaults=True)
-    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
 
 
 def promptgt_by_model(client: ModelClient, text: str, scene: str) -> list[Question]:

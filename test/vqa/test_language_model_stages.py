@@ -23,9 +23,9 @@ from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.exact.view import SceneView
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
 from osmabench_ros.vqa.question_pipeline import (
+    CategoryRequest,
     FrameImage,
     QuestionWriter,
-    category_requests,
     novel_frames,
     write_histogram,
 )
@@ -334,9 +334,10 @@ def test_the_histogram_shows_its_objects_and_is_repeatable(tmp_path):
 
 def test_categories_and_their_numbers_come_from_the_prompt_file():
     prompt = load_prompt('write_questions')
-    wanted = category_requests(prompt)
+    form = tuple[CategoryRequest, ...]
+    wanted = prompt.read_setting(form, 'categories')
     assert {item.name for item in wanted} == set(Category)
     assert all(item.least <= item.most for item in wanted)
     unknown = replace(prompt, settings={'categories': [{'name': 'Riddles'}]})
     with pytest.raises(ConfigError, match=r'write_questions.*categories: 0\.name'):
-        category_requests(unknown)
+        unknown.read_setting(form, 'categories')
