@@ -115,11 +115,8 @@ def answer(
     given = questioned_map(place)
     chosen = stages.choose_answerer(place, given, answerer, client, shown)
     if dry_run and client is not None:
-        estimate = stages.estimate_answers(place, given, chosen, client)
-        if estimate is None:
-            typer.echo(f'{count} questions; how many requests each takes depends on the replies')
-        else:
-            _print_estimate(estimate)
+        unknown = f'{count} questions; how many requests each takes depends on the replies'
+        _print_estimate(stages.estimate_answers(place, given, chosen, client), unknown)
         return
     with lock_results(place.folder), shown_progress() as progress:
         answers = stages.answer(place, given, chosen, client, shown, progress)
@@ -148,7 +145,7 @@ def judge(
     place = stages.RunFolder(run, folder)
     client = _client(options, judge_name, dry_run=dry_run)
     if dry_run:
-        _print_dry_judge(stages.estimate_verdicts(place, client))
+        _print_estimate(stages.estimate_verdicts(place, client))
         return
     given = questioned_map(place)
     with lock_results(place.folder), shown_progress() as progress:
@@ -214,7 +211,7 @@ def judge_check(
     saved = read_saved_answers(files)
     judge = stages.judge_of_free_text(client)
     if dry_run:
-        _print_dry_judge(stages.estimate(client, lambda: check_judge(saved, judge)))
+        _print_estimate(stages.estimate(client, lambda: check_judge(saved, judge)))
         return
     with shown_progress() as progress:
         check = check_judge(saved, judge, progress)
@@ -240,19 +237,17 @@ def _print_unasked(count: int) -> None:
         typer.echo(f'{count} questions are {UNSERVED}')
 
 
-def _print_dry_judge(estimate: Spending | None) -> None:
-    if estimate is None:
-        typer.echo('the deterministic judge makes no request')
-    else:
-        _print_estimate(estimate)
-
-
-def _print_estimate(estimate: Spending) -> None:
-    typer.echo(
-        f'{estimate.requests + estimate.cache_hits} requests, {estimate.cache_hits} of them in '
-        f'the cache; about {estimate.prompt_tokens} tokens to send, at most '
-        f'{estimate.output_tokens} to receive, cost at most {estimate.cost:.4f}'
-    )
+def _print_estimate(
+    estimate: Spending | None, text: str = 'the deterministic judge makes no request'
+) -> None:
+    """Print the most that a command would take, or why there is no estimate."""
+    if estimate is not None:
+        text = (
+            f'{estimate.requests + estimate.cache_hits} requests, {estimate.cache_hits} of them '
+            f'in the cache; about {estimate.prompt_tokens} tokens to send, at most '
+            f'{estimate.output_tokens} to receive, cost at most {estimate.cost:.4f}'
+        )
+    typer.echo(text)
 
 
 def print_spending(client: ModelClient | None) -> None:

@@ -262,10 +262,8 @@ def baseline_answers(questions: Sequence[Question]) -> dict[str, list[Answer]]:
     found: dict[str, list[Answer]] = {}
     if any(item.options for item in questions):
         found['baseline_first_option'] = baselines.constant(questions, 'A')
-    found['baseline_always_yes'] = baselines.constant(questions, 'yes')
-    found['baseline_always_no'] = baselines.constant(questions, 'no')
-    found['baseline_most_frequent'] = baselines.most_frequent(questions)
-    found['baseline_question_only'] = baselines.question_only(questions)
+    for name, answers in baselines.answer_without_map(questions).items():
+        found[f'baseline_{name}'] = answers
     learned = baselines.answer_from_text(questions)
     if any(item.value is not None for item in learned):
         found[f'{FLOOR}learned_text'] = learned
@@ -292,9 +290,8 @@ def answer_all(
     asked = inquiries(semantic_map, questions)
     report = counted(progress, 'answered', len(asked), 'questions')
     report('', 0.0)
-    given: dict[str, Answer] = {}
-    for answer in answerer.answer(semantic_map, asked, report) if asked else ():
-        given.setdefault(answer.question_id, answer)
+    answers = answerer.answer(semantic_map, asked, report) if asked else ()
+    given = {answer.question_id: answer for answer in reversed(answers)}  # the first one counts
     report('', 1.0)
     lost = 'no answer came back'
     notes = {item.id: UNSERVED if item.category in unserved else lost for item in questions}
@@ -341,12 +338,10 @@ def judge_all(
     found = judge.judge(pairs, report) if pairs else ()
     verdicts = {verdict.question_id: verdict for verdict in found}
     report('', 1.0)
-    return [
-        verdicts.get(item.id) or _no_verdict(item, judge, unserved=item.id in unserved)
-        for item in questions
-    ]
-
-
-def _no_verdict(question: Question, judge: Judge, *, unserved: bool) -> Verdict:
-    reason = UNSERVED if unserved else 'the judge gave no verdict'
-    return Verdict(question.id, False, judge.name, answered=False, reason=reason, judged=unserved)
+    none = partial(Verdict, correct=False, judge=judge.name, answered=False)
+    for item in questions:
+        if item.id in unserved:
+            verdicts[item.id] = none(item.id, reason=UNSERVED)
+        elif item.id not in verdicts:
+            verdicts[item.id] = none(item.id, reason='the judge gave no verdict', judged=False)
+    return [verdicts[item.id] for item in questions]

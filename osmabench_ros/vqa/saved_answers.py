@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from osmabench_ros.base.documents import parse_json, read_unpacked
 from osmabench_ros.errors import QuestionError, errors_as
 from osmabench_ros.metrics.record import Mode
-from osmabench_ros.vqa.answering.baselines import constant, most_frequent, question_only
+from osmabench_ros.vqa.answering.baselines import answer_without_map
 from osmabench_ros.vqa.judging import Judge
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.judging.reading import as_number, plain
@@ -217,22 +217,29 @@ def saved_answers(reference: str = '', *, baselines: bool = True) -> Published[S
 
     def compare(saved: Sequence[SavedAnswer], _mode: Mode) -> Iterator[dict[str, Any]]:
         is_right = _remember_verdicts(DeterministicJudge())
-        sources: dict[str, dict[str, list[SavedAnswer]]] = defaultdict(lambda: defaultdict(list))
+        sets: dict[tuple[str, str], list[SavedAnswer]] = defaultdict(list)
+        scenes: dict[str, set[str]] = defaultdict(set)
         for item in saved:
-            sources[item.source][item.condition].append(item)
-        for conditions in sources.values():
-            given: dict[str, list[tuple[SavedAnswer, Answer]]] = defaultdict(list)
-            made: dict[tuple[str, ...], dict[str, list[Answer]]] = {}
-            for items in conditions.values():
-                given[GIVEN] += [(item, item.answer) for item in items]
+            sets[item.source, item.condition].append(item)
+            scenes[item.source].add(item.question.scene)
+        made: dict[tuple[str, ...], dict[str, list[Answer]]] = {}
+        rows = []
+        for (source, _), items in sets.items():
+            given = {GIVEN: [item.answer for item in items]}
+            if baselines:
                 # Conditions mostly share one question set: its baselines are made once.
-                ids = tuple(item.question.id for item in items)
-                if baselines and ids not in made:
-                    made[ids] = _make_baselines([item.question for item in items])
-                for name, answers in made.get(ids, {}).items():
-                    given[name] += zip(items, answers, strict=True)
-            for name, pairs in given.items():
-                yield from _list_outcomes(pairs, name, is_right, reference)
+                key = (source, *(item.question.id for item in items))
+                if key not in made:
+                    made[key] = answer_without_map([item.question for item in items])
+                given |= made[key]
+            for name, answers in given.items():
+                pairs = zip(items, answers, strict=True)
+                rows += [_make_row(*pair, name.replace('_', ' '), is_right) for pair in pairs]
+        before = {_identify(row): row['right'] for row in rows if row['condition'] == reference}
+        for row in rows:
+            pooled = (ALL_SCENES,) if len(scenes[row['source']]) > 1 else ()
+            earlier = before.get(_identify(row)) if reference else None
+            yield {**row, 'scene': (row['of_scene'], *pooled), 'before': earlier}
 
     def sum_up(group: Mapping[str, str], part: pd.DataFrame) -> dict[str, Any]:
         low, high = interval_over_scenes(part.groupby('of_scene')['right'].agg(list).to_dict())
@@ -282,40 +289,30 @@ def _remember_verdicts(judge: Judge) -> Callable[[Question, Answer], bool]:
     return is_right
 
 
-def _list_outcomes(
-    pairs: Sequence[tuple[SavedAnswer, Answer]],
-    name: str,
-    is_right: Callable[[Question, Answer], bool],
-    reference: str,
-) -> Iterator[dict[str, Any]]:
-    """Yield the answers of one source by a method or a baseline."""
-    pooled = (ALL_SCENES,) if len({item.question.scene for item, _ in pairs}) > 1 else ()
-    rows = []
-    for item, answer in pairs:
-        asked = item.question
-        ruled = is_right(asked, answer)
-        has_verdict = name == GIVEN and (item.similar is not None or item.unjudged)
-        rows.append(
-            {
-                'source': item.source,
-                'scene': (asked.scene, *pooled),
-                'condition': item.condition,
-                'answers': name,
-                'of_scene': asked.scene,
-                'id': asked.id,
-                'category': asked.category,
-                'right': item.similar is True if has_verdict else ruled,
-                'by_rule': ruled,
-                'question': (asked.scene, asked.text, str(asked.answer)),
-                'unjudged': item.unjudged and name == GIVEN,
-            }
-        )
-    before = {
-        (row['of_scene'], row['id']): row['right']
-        for row in rows
-        if reference and row['condition'] == reference
+def _make_row(
+    item: SavedAnswer, answer: Answer, name: str, is_right: Callable[[Question, Answer], bool]
+) -> dict[str, Any]:
+    """Return an answer, by the method or by a baseline, as a row."""
+    asked = item.question
+    ruled = is_right(asked, answer)
+    has_verdict = name == GIVEN and (item.similar is not None or item.unjudged)
+    return {
+        'source': item.source,
+        'condition': item.condition,
+        'answers': name,
+        'of_scene': asked.scene,
+        'id': asked.id,
+        'category': asked.category,
+        'right': item.similar is True if has_verdict else ruled,
+        'by_rule': ruled,
+        'question': (asked.scene, asked.text, str(asked.answer)),
+        'unjudged': item.unjudged and name == GIVEN,
     }
-    yield from ({**row, 'before': before.get((row['of_scene'], row['id']))} for row in rows)
+
+
+def _identify(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the same for an answer under every condition."""
+    return row['source'], row['answers'], row['of_scene'], row['id']
 
 
 def _split_categories(scores: Scores) -> Scores:
@@ -328,13 +325,3 @@ def _split_categories(scores: Scores) -> Scores:
         | {name: row['categories'].get(name) for name in names}
         for row in scores
     ]
-
-
-def _make_baselines(questions: Sequence[Question]) -> dict[str, list[Answer]]:
-    """Return the answers of each baseline."""
-    return {
-        'always yes': constant(questions, 'Yes'),
-        'always no': constant(questions, 'No'),
-        'most frequent': most_frequent(questions),
-        'question only': question_only(questions),
-    }

@@ -75,6 +75,16 @@ def question_only(questions: Sequence[Question]) -> list[Answer]:
     return [Answer(item.id, answers[item.id], 'question only') for item in questions]
 
 
+def answer_without_map(questions: Sequence[Question]) -> dict[str, list[Answer]]:
+    """Return the answers of the baselines that fit every question, by name."""
+    return {
+        'always_yes': constant(questions, 'yes'),
+        'always_no': constant(questions, 'no'),
+        'most_frequent': most_frequent(questions),
+        'question_only': question_only(questions),
+    }
+
+
 def _folds(questions: Sequence[Question]) -> list[str]:
     if len({question.scene for question in questions}) > 1:
         return [question.scene for question in questions]
