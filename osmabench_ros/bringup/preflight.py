@@ -28,8 +28,8 @@ from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.documents import read_json, read_yaml
 from osmabench_ros.bringup import isolation
 from osmabench_ros.bringup.definition import tf_settings
-from osmabench_ros.language.gemini import KEY_VARIABLES as GEMINI_KEYS
-from osmabench_ros.language.openai import KEY_VARIABLE as OPENAI_KEY
+from osmabench_ros.language.gemini import GeminiModel
+from osmabench_ros.language.openai import OpenAIModel
 from osmabench_ros.language.settings import OPENAI_SERVER, server_address
 from osmabench_ros.mappers.live_method import LiveMethod, load_live_method
 from osmabench_ros.runs.config import MapperConfig, MatrixConfig
@@ -324,7 +324,7 @@ SCENE_BYTES, RUN_BYTES = 100 * MIB, 50 * MIB
 # Of a frame: colour 3, depth 4, classes 2, instances 4.
 BYTES_PER_PIXEL = 13
 
-MODEL_KEYS = {'gemini': GEMINI_KEYS, 'openai': (OPENAI_KEY,)}
+MODEL_KEYS = {model.kind: model.key_variables for model in (GeminiModel, OpenAIModel)}
 
 
 def check_config(config: MatrixConfig, out: Path) -> Preparation:

@@ -130,19 +130,6 @@ Parser = Callable[[str], T]
 
 
 @dataclass(frozen=True)
-class RetryPolicy:
-    """How failed requests are tried again.
-
-    The wait doubles from the first to the longest. A server's Retry-After goes first, within the
-    longest wait.
-    """
-
-    attempts: int = 6
-    first_wait_s: float = 1.0
-    longest_wait_s: float = 60.0
-
-
-@dataclass(frozen=True)
 class Outcome(Generic[T]):
     """A parsed reply, or why there is none."""
 
@@ -169,15 +156,19 @@ class NotAskedError(errors.LanguageModelError):
 class ModelClient:
     """A language model with cache, patience, budget and a limit of requests at a time.
 
-    A dry client counts in its ledger what requests would take at most, and sends none.
+    A request that fails is sent again, up to `attempts` times in all. The wait doubles from the
+    first to the longest; a server's Retry-After goes first, within the longest wait. A dry client
+    counts in its ledger what requests would take at most, and sends none.
     """
 
     model: interface.LanguageModel
     cache: ResponseCache
     ledger: Account = field(default_factory=Account)
-    patience: RetryPolicy = RetryPolicy()
     concurrency: int = 4
     is_dry: bool = False
+    attempts: int = 6
+    first_wait_s: float = 1.0
+    longest_wait_s: float = 60.0
 
     def __post_init__(self) -> None:
         self.name = self.model.name
@@ -216,12 +207,12 @@ class ModelClient:
                 raise
             except interface.TransientModelError as error:
                 self._count_failure(error)
-                if number + 1 == self.patience.attempts or self._unavailable is not None:
+                if number + 1 == self.attempts or self._unavailable is not None:
                     raise
                 wait_s = error.retry_after_s
                 if wait_s is None:
-                    wait_s = self.patience.first_wait_s * 2.0**number
-                wait_s = min(wait_s, self.patience.longest_wait_s)
+                    wait_s = self.first_wait_s * 2.0**number
+                wait_s = min(wait_s, self.longest_wait_s)
                 _show(f'{error}; asked again in {wait_s:.2g} s')
                 if self._ends_waiting.wait(wait_s):
                     raise

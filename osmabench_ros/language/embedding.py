@@ -54,9 +54,7 @@ class SentenceEmbedder:
                 new, normalize_embeddings=True, show_progress_bar=False, batch_size=256
             )
             self._known.update(zip(new, np.asarray(features, np.float32), strict=True))
-        if not texts:
-            return np.zeros((0, 384), np.float32)
-        return np.stack([self._known[text] for text in texts])
+        return np.array([self._known[text] for text in texts], np.float32).reshape(-1, 384)
 
     @cached_property
     def _model(self) -> Any:

@@ -2,8 +2,7 @@
 
 import base64
 import json
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -12,7 +11,6 @@ from osmabench_ros.errors import LanguageModelError
 from osmabench_ros.language import model as interface
 from osmabench_ros.language.hosted import HostedModel
 
-KEY_VARIABLES = ('GEMINI_API_KEY', 'GOOGLE_API_KEY')
 # Finish reasons of replies that were withheld, and would be again.
 _DECLINED = frozenset(
     ('SAFETY', 'RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII', 'LANGUAGE', 'MODEL_ARMOR',
@@ -26,14 +24,13 @@ class GeminiModel(HostedModel):
     The key comes from GEMINI_API_KEY or GOOGLE_API_KEY and travels in a header, not the address.
     """
 
-    def __init__(self, *, model: str, options: Mapping[str, Any]) -> None:
-        key = next((os.environ[v].strip() for v in KEY_VARIABLES if os.environ.get(v)), '')
-        super().__init__('gemini', model, options, key)
+    kind = 'gemini'
+    key_variables = ('GEMINI_API_KEY', 'GOOGLE_API_KEY')
 
     def connect(self, address: str, http: Any) -> None:
         """Make the client of google-genai."""
         if not self._key:
-            raise LanguageModelError(f'{self.name} needs a key in {KEY_VARIABLES[0]}')
+            raise LanguageModelError(f'{self.name} needs a key in {self.key_variables[0]}')
         from google import genai
 
         self._client = genai.Client(
@@ -103,20 +100,17 @@ def _identify(call: interface.ToolCall) -> dict[str, str | None]:
 
 
 def _make_config(request: interface.ModelRequest) -> dict[str, Any]:
-    config: dict[str, Any] = {
+    tools = [asdict(tool) for tool in request.tools]
+    return {  # None is as if a parameter were not there
         'temperature': request.temperature,
         'max_output_tokens': request.max_output_tokens,
         'seed': request.seed,
         'automatic_function_calling': {'disable': True},
+        'system_instruction': request.system or None,
+        'response_mime_type': 'application/json' if request.schema else None,
+        'response_json_schema': request.schema,
+        'tools': [{'function_declarations': tools}] if tools else None,
     }
-    if request.system:
-        config['system_instruction'] = request.system
-    if request.schema is not None:
-        config['response_mime_type'] = 'application/json'
-        config['response_json_schema'] = dict(request.schema)
-    if request.tools:
-        config['tools'] = [{'function_declarations': [asdict(tool) for tool in request.tools]}]
-    return config
 
 
 def _read_call(part: Any) -> interface.ToolCall:

@@ -1,6 +1,7 @@
 """What models behind HTTP servers share: a request in limited time, and its failures."""
 
 import asyncio
+import os
 import re
 import threading
 from abc import ABC, abstractmethod
@@ -8,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, ClassVar
 
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.errors import LanguageModelError, OsmabenchError, needing
@@ -23,13 +24,17 @@ class HostedModel(ABC):
     only, and is struck out of all that the server repeats.
     """
 
-    def __init__(self, kind: str, model: str, options: Mapping[str, Any], key: str) -> None:
-        checked = settings.checked_server_options(kind, model, options)
-        self.name = f'{kind}/{model}'
+    kind: ClassVar[str]
+    key_variables: ClassVar[tuple[str, ...]]
+    """Variables of the environment of which the first that is set has the key."""
+
+    def __init__(self, *, model: str, options: Mapping[str, Any]) -> None:
+        checked = settings.checked_server_options(self.kind, model, options)
+        self.name = f'{self.kind}/{model}'
         self._model = model
-        self._key = key
+        self._key = next(filter(None, map(os.environ.get, self.key_variables)), '').strip()
         self._timeout_s = checked.timeout_s
-        address = settings.server_address(kind, checked.base_url)
+        address = settings.server_address(self.kind, checked.base_url)
         self.server = settings.without_secrets(address)
         with needing('language models need openai and google-genai', extra('language')):
             # The clients use httpx2, for Python 3.10 httpx.

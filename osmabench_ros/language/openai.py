@@ -1,7 +1,6 @@
 """Models behind OpenAI's chat API: vLLM, Ollama, llama.cpp, OpenAI and others."""
 
 import base64
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -11,7 +10,6 @@ from osmabench_ros.language import model as interface
 from osmabench_ros.language.hosted import HostedModel
 from osmabench_ros.language.settings import OPENAI_SERVER
 
-KEY_VARIABLE = 'OPENAI_API_KEY'
 _FUNCTION = {'name', 'arguments'}
 
 # Parameters that some models take under another name, or not at all: reasoning models mostly.
@@ -29,14 +27,14 @@ class OpenAIModel(HostedModel):
     OPENAI_API_KEY; local servers need none.
     """
 
-    def __init__(self, *, model: str, options: Mapping[str, Any]) -> None:
-        super().__init__('openai', model, options, os.environ.get(KEY_VARIABLE, '').strip())
-        self._unsupported: frozenset[str] = frozenset()
+    kind = 'openai'
+    key_variables = ('OPENAI_API_KEY',)
+    _unsupported: frozenset[str] = frozenset()
 
     def connect(self, address: str, http: Any) -> None:
         """Make the client of openai."""
         if not self._key and self.server == OPENAI_SERVER:
-            need = f'a key in {KEY_VARIABLE}, or the address of your server in base_url'
+            need = f'a key in {self.key_variables[0]}, or the address of your server in base_url'
             raise LanguageModelError(f'{self.name} needs {need}')
         import openai
 

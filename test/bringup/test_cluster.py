@@ -17,8 +17,8 @@ from support.world.runs import foreign, repeatable, small_config
 
 from osmabench_ros.base.files import claim_folder
 from osmabench_ros.errors import ConfigError, MissingDependencyError, OsmabenchWarning, RunError
-from osmabench_ros.language.gemini import KEY_VARIABLES
-from osmabench_ros.language.openai import KEY_VARIABLE
+from osmabench_ros.language.gemini import GeminiModel
+from osmabench_ros.language.openai import OpenAIModel
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.preparation import Preparation
 
@@ -225,7 +225,8 @@ def test_a_node_that_differs_from_the_command_says_in_what(tmp_path, monkeypatch
 def test_orders_to_nodes_hold_no_key_of_the_environment(tmp_path, monkeypatch):
     import ray
 
-    for name in (KEY_VARIABLE, *KEY_VARIABLES, 'AWS_SECRET_ACCESS_KEY'):
+    keys = *OpenAIModel.key_variables, *GeminiModel.key_variables
+    for name in (*keys, 'AWS_SECRET_ACCESS_KEY'):
         monkeypatch.setenv(name, 'hush-me')
     suites = [{'name': 'hypo3d', 'options': {'answerer': 'graph:openai:m'}}]
     plans, preparation = plan_small(tmp_path, suites=suites)

@@ -19,13 +19,12 @@ from osmabench_ros.language.client import (
     ModelClient,
     Outcome,
     ResponseCache,
-    RetryPolicy,
     raise_if_incomplete,
 )
 from osmabench_ros.language.model import ImagePart, ModelRequest, RefusalError
 from osmabench_ros.language.settings import ModelAccess, make_language_model
 
-QUICK = RetryPolicy(attempts=4, first_wait_s=0.01, longest_wait_s=0.2)
+QUICK = {'attempts': 4, 'first_wait_s': 0.01, 'longest_wait_s': 0.2}
 REQUESTS = [ModelRequest(f'Prompt {i}', max_output_tokens=100) for i in range(6)]
 
 
@@ -37,7 +36,7 @@ def server():
 
 def client(server, tmp_path, timeout_s=20.0, **more):
     model = make_language_model('openai:m', {'base_url': server.url, 'timeout_s': timeout_s})
-    return ModelClient(model, cache=ResponseCache(tmp_path), patience=QUICK, **more)
+    return ModelClient(model, cache=ResponseCache(tmp_path), **QUICK, **more)
 
 
 def said(text):
@@ -106,7 +105,7 @@ def test_patience_ends_and_the_last_failure_is_told(server, tmp_path):
     server.missteps = deque([Misstep('status', 503)] * 9)
     with pytest.raises(LanguageModelError, match='status 503'):
         client(server, tmp_path).ask(REQUESTS[0], said)
-    assert len(server.received) == QUICK.attempts
+    assert len(server.received) == QUICK['attempts']
 
 
 def test_a_refusal_is_kept_and_a_bad_request_is_not_repeated(server, tmp_path):

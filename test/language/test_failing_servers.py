@@ -20,7 +20,6 @@ from osmabench_ros.language.client import (
     MAX_FAILED_REQUESTS,
     ModelClient,
     ResponseCache,
-    RetryPolicy,
 )
 from osmabench_ros.language.model import (
     ModelRequest,
@@ -223,7 +222,8 @@ def test_a_server_that_never_gives_a_usable_reply_is_left_after_ten_requests(
     client = ModelClient(
         model_at('openai', server.url),
         cache=ResponseCache(tmp_path),
-        patience=RetryPolicy(attempts=6, first_wait_s=0.01),
+        attempts=6,
+        first_wait_s=0.01,
         concurrency=2,
     )
     server.always = misstep
@@ -248,7 +248,7 @@ def test_a_server_that_never_gives_a_usable_reply_is_left_after_ten_requests(
 def test_a_server_that_replied_once_is_asked_again(server, tmp_path):
     client = ModelClient(
         model_at('openai', server.url), cache=ResponseCache(tmp_path),
-        patience=RetryPolicy(attempts=MAX_FAILED_REQUESTS + 2, first_wait_s=0.001),
+        attempts=MAX_FAILED_REQUESTS + 2, first_wait_s=0.001,
     )  # fmt: skip
     assert client.ask(REQUEST, str)
     server.missteps = deque([Misstep('status', 500)] * (MAX_FAILED_REQUESTS + 1))
@@ -265,9 +265,7 @@ def test_a_server_without_tls_is_named(kind, server):
 def test_a_key_that_a_server_repeats_reaches_neither_reply_nor_cache_nor_log(
     kind, server, tmp_path, caplog
 ):
-    client = ModelClient(
-        model_at(kind, server.url), cache=ResponseCache(tmp_path), patience=RetryPolicy(attempts=1)
-    )
+    client = ModelClient(model_at(kind, server.url), cache=ResponseCache(tmp_path), attempts=1)
     spelled = KEY.replace('s', r'\\u0073').replace('-', r'\\x2D', 1)
     answers = [
         sent(reply(f'"the key is {KEY}"')),
@@ -309,7 +307,7 @@ def test_a_third_party_model_may_raise_any_error(tmp_path):
             return {}[request.prompt]
 
     cache = ResponseCache(tmp_path)
-    client = ModelClient(Odd(), cache=cache, patience=RetryPolicy(attempts=1))
+    client = ModelClient(Odd(), cache=cache, attempts=1)
     with pytest.warns(UserWarning, match='KeyError'):
         (outcome,) = client.ask_all([REQUEST], str)
     assert outcome.failure == 'malformed replies from nowhere'

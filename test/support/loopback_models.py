@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from osmabench_ros.language.client import ModelClient, ResponseCache, RetryPolicy
+from osmabench_ros.language.client import ModelClient, ResponseCache
 from osmabench_ros.language.settings import make_language_model
 
 
@@ -209,5 +209,5 @@ def _gemini(text, kind, tokens, calls):
 def cached_client(server, folder, kind='openai', **more):
     """Return an impatient client of a server that keeps replies in a folder."""
     model = make_language_model(f'{kind}:m', {'base_url': server.url, 'timeout_s': 60.0})
-    quick = RetryPolicy(attempts=3, first_wait_s=0.01, longest_wait_s=0.05)
-    return ModelClient(model, cache=ResponseCache(folder / 'cache'), patience=quick, **more)
+    quick = {'attempts': 3, 'first_wait_s': 0.01, 'longest_wait_s': 0.05}
+    return ModelClient(model, cache=ResponseCache(folder / 'cache'), **quick, **more)

@@ -19,7 +19,7 @@ from support.world.graphs import as_map, ground_truth_of, living_room, vocabular
 
 from osmabench_ros.errors import IncompleteError, OsmabenchError, QuestionError
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.language.client import RetryPolicy
+from osmabench_ros.language.client import ModelClient
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.language.prompts import load_prompt
 from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, MapHeader, Provenance, SemanticMap
@@ -33,7 +33,6 @@ from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.sequences.ground_truth import read_ground_truth, write_ground_truth
 from osmabench_ros.vqa import stages
 from osmabench_ros.vqa.question_files import read_records, write_records
-from osmabench_ros.vqa.question_pipeline import category_requests
 from osmabench_ros.vqa.questions import AnswerType, Question, Verdict
 from osmabench_ros.vqa.stages import RunFolder
 
@@ -258,9 +257,8 @@ def test_a_server_that_fails_leaves_no_score_and_the_same_command_asks_the_rest(
     run_directory, tmp_path, monkeypatch, name
 ):
     always, reason = FAILURES[name]
-    monkeypatch.setattr(
-        RetryPolicy, '__init__', partialmethod(RetryPolicy.__init__, 2, 0.01, 0.01)
-    )
+    quick = partialmethod(ModelClient.__init__, attempts=2, first_wait_s=0.01)
+    monkeypatch.setattr(ModelClient, '__init__', quick)
     vqa = run_directory / 'vqa'
 
     def stage(verb, *more):
@@ -319,7 +317,7 @@ def test_a_dry_run_asks_nobody_needs_no_key_and_tells_the_cost(
     assert '3 requests, 0 of them in the cache' in said
     assert f'cost at most {3 * 8192 * 2 / 1e6:.4f}' in said
     # Two frames: describe and write each, and check all questions, five at a time.
-    most = sum(item.most for item in category_requests(load_prompt('write_questions')))
+    most = sum(item['most'] for item in load_prompt('write_questions').settings['categories'])
     written = dry('generate', '--kind', 'written', '--model', model)
     assert f'{2 * (2 + -(-most // 5))} requests' in written
     assert 'no request' in dry('generate', '--count', 7)
