@@ -1,16 +1,21 @@
-"""Closed surfaces with outward normals and texture coordinates in metres."""
+"""Closed surfaces with outward normals and texture coordinates in metres, and scene meshes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from osmabench_ros.scenes.scene import NEUTRAL, Material, Mesh
+
 # Neighbouring profile segments are shaded smoothly if the cosine between them exceeds this.
 SMOOTH_COS = 0.6
+
+# Of round shapes that scenes name.
+SEGMENTS = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +59,7 @@ def box(size: ArrayLike, fitted: bool = False) -> Solid:
     return Solid(vertices, _FACES, _NORMALS, uv)
 
 
-def lathe(profile: Sequence[tuple[float, float]], segments: int = 16) -> Solid:
+def lathe(profile: ArrayLike, segments: int = 16) -> Solid:
     """Turn a profile of (radius, z), from outside bottom to top, about the z axis."""
     way = np.asarray(profile, float)
     ends = np.stack([way[:-1], way[1:]], axis=1)
@@ -145,11 +150,15 @@ def rod(start: ArrayLike, end: ArrayLike, radius: float, segments: int = 8) -> S
     axis = np.asarray(end, float) - origin
     length = float(np.linalg.norm(axis))
     z = axis / length
-    side = np.array([1.0, 0, 0]) if abs(z[0]) < 0.9 else np.array([0, 1.0, 0])
-    x = np.cross(side, z)
+    x = np.cross(_choose_side(z), z)
     x /= np.linalg.norm(x)
     rotation = np.stack([x, np.cross(z, x), z], axis=1)
     return cylinder(radius, length, segments=segments).moved(origin, rotation)
+
+
+def _choose_side(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return an axis that is not nearly parallel to a unit vector."""
+    return np.array([1.0, 0, 0] if abs(z[0]) < 0.9 else [0, 1.0, 0])
 
 
 def ribbon(path: ArrayLike, height: float, thickness: float) -> Solid:
@@ -204,4 +213,58 @@ def join_solids(solids: Sequence[Solid]) -> Solid:
         np.concatenate([item.faces + s for item, s in zip(solids, starts, strict=True)]),
         np.concatenate([item.normals for item in solids]),
         np.concatenate([item.uv_m for item in solids]),
+    )
+
+
+def make_mesh(solid: Solid, material: Material = NEUTRAL, tile_m: float = 1.0) -> Mesh:
+    """Return a solid as a mesh; textures of its material repeat every `tile_m` metres."""
+    return Mesh(
+        solid.vertices.astype(np.float32),
+        solid.faces.astype(np.int32),
+        solid.normals.astype(np.float32),
+        (solid.uv_m / tile_m).astype(np.float32),
+        material,
+    )
+
+
+def make_shape(kind: str, read: Callable[[str, tuple[float, ...]], ArrayLike]) -> Mesh | None:
+    """Return a box, or a sphere, cylinder or capsule along z, around the origin; None for others.
+
+    `read` gives lengths by name, with defaults. The length of a capsule is without its ends.
+    """
+
+    def length(name: str, default: float) -> float:
+        return float(np.ravel(read(name, (default,)))[0])
+
+    match kind:
+        case 'box':
+            return make_mesh(box(read('size', (1.0, 1.0, 1.0))))
+        case 'sphere':
+            return make_mesh(ellipsoid(np.full(3, 2 * length('radius', 1.0)), SEGMENTS))
+        case 'cylinder':
+            radius, height = length('radius', 0.5), length('length', 1.0)
+            upright = cylinder(radius, height, segments=SEGMENTS)
+            return make_mesh(upright.moved((0, 0, -height / 2)))
+        case 'capsule':
+            radius, height = length('radius', 0.5), length('length', 1.0)
+            angle = np.linspace(0, np.pi / 2, SEGMENTS // 4 + 1)
+            low = np.column_stack(
+                [radius * np.sin(angle), radius * (1 - np.cos(angle)) - height / 2 - radius]
+            )
+            return make_mesh(lathe(np.concatenate([low, low[::-1] * [1, -1]]), SEGMENTS))
+    return None
+
+
+def plane(size: ArrayLike, normal: ArrayLike = (0.0, 0.0, 1.0)) -> Mesh:
+    """Return a rectangle that faces along its normal; texture coordinates in metres."""
+    width, depth = np.asarray(size, float)
+    z = np.asarray(normal, float) / max(float(np.linalg.norm(normal)), 1e-12)
+    y = np.cross(z, _choose_side(z))
+    y /= np.linalg.norm(y)
+    corners = _QUAD * [width, depth]
+    return Mesh(
+        (corners @ np.stack([np.cross(y, z), y])).astype(np.float32),
+        np.array(_TRIANGLES[1.0], np.int32),
+        np.tile(z, (4, 1)).astype(np.float32),
+        corners.astype(np.float32),
     )

@@ -24,8 +24,8 @@ from osmabench_ros.scenes.changes import (
 )
 from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.scenes.loading import load_scene
-from osmabench_ros.scenes.primitives import box
 from osmabench_ros.scenes.scene import Light, Lighting, Material, Scene, SceneObject
+from osmabench_ros.scenes.solids import box, make_mesh
 from osmabench_ros.scenes.writing import write_scene_folder
 from osmabench_ros.semantics.labels import COLOR_EXAMPLES
 from osmabench_ros.simulation.opengl.simulator import OpenGLSimulator
@@ -111,7 +111,7 @@ def test_a_thing_like_another_comes_where_there_is_room():
 
 
 def test_a_mesh_file_comes_with_the_class_that_it_is_said_to_have(tmp_path):
-    cube = SceneObject(1, 'cube', LABELS.id_of('ball'), (box((0.2, 0.4, 0.6)),))
+    cube = SceneObject(1, 'cube', LABELS.id_of('ball'), (make_mesh(box((0.2, 0.4, 0.6))),))
     write_scene_folder(Scene('test', 'cube', LABELS, (cube,)), tmp_path / 'cube')
     file = str(tmp_path / 'cube' / 'scene.glb')
     new = {'kind': 'add', 'name': 'ball', 'file': file, 'label': 'ball', 'position_m': [-1, 0, 0]}

@@ -34,7 +34,6 @@ from scipy.spatial.transform import Rotation
 from osmabench_ros.scenes import solids
 from osmabench_ros.scenes.apartment.finishes import Finish, Style, find_finish, get_material
 from osmabench_ros.scenes.apartment.tables import Names, evaluate, naming_keys, read_table
-from osmabench_ros.scenes.primitives import make_mesh
 from osmabench_ros.scenes.scene import Mesh, make_triple
 from osmabench_ros.semantics.scene_graph import RelationType
 
@@ -99,7 +98,7 @@ class Body:
         return Piece(
             class_name,
             tuple(
-                make_mesh(
+                solids.make_mesh(
                     replace(solid, vertices=solid.vertices + shift),
                     get_material(finish),
                     finish.tile_m,

@@ -53,7 +53,6 @@ from osmabench_ros.scenes.habitat.semantics import (
     read_rooms,
     read_stage,
 )
-from osmabench_ros.scenes.primitives import make_shape
 from osmabench_ros.scenes.scene import (
     Light,
     LightKind,
@@ -64,6 +63,7 @@ from osmabench_ros.scenes.scene import (
     SceneObject,
     make_triple,
 )
+from osmabench_ros.scenes.solids import make_shape
 from osmabench_ros.semantics.labels import LabelSet, normalised_name
 
 MOVING = ('revolute', 'continuous', 'prismatic')

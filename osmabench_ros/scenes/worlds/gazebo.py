@@ -17,7 +17,7 @@ from osmabench_ros.base.documents import read_xml
 from osmabench_ros.base.reading import naming_errors, read_bytes
 from osmabench_ros.errors import MissingFileError, SceneError, choose, errors_as, warn
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes import assets
+from osmabench_ros.scenes import assets, solids
 from osmabench_ros.scenes.asset_files import (
     FrameScope,
     TextureSearch,
@@ -29,7 +29,6 @@ from osmabench_ros.scenes.asset_files import (
     resolve_path,
 )
 from osmabench_ros.scenes.mesh_files import decode_texture
-from osmabench_ros.scenes.primitives import make_shape, plane, sphere
 from osmabench_ros.scenes.scene import NEUTRAL, Light, LightKind, Material, Mesh, Scene
 from osmabench_ros.scenes.worlds import parts as world_parts
 
@@ -203,10 +202,11 @@ def _make_shape(geometry: Element, where: str) -> Mesh | None:
             return numbers(item.find(key), len(default), default, f'{where}: <{item.tag}>')
 
         if item.tag == 'ellipsoid':
-            return assets.map_linearly(sphere(1.0), np.diag(read('radii', (1, 1, 1))))
+            ball = solids.make_mesh(solids.ellipsoid((2, 2, 2), solids.SEGMENTS))
+            return assets.map_linearly(ball, np.diag(read('radii', (1, 1, 1))))
         if item.tag == 'plane':
-            return plane(read('size', (1, 1)), read('normal', (0, 0, 1)))
-        shape = make_shape(item.tag, read)
+            return solids.plane(read('size', (1, 1)), read('normal', (0, 0, 1)))
+        shape = solids.make_shape(item.tag, read)
         if shape is not None:
             return shape
         if item.tag != 'empty':

@@ -16,8 +16,8 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import crease_mesh
 from osmabench_ros.scenes.ground_truth import measure_sizes
-from osmabench_ros.scenes.primitives import plane
 from osmabench_ros.scenes.scene import Light, LightKind, Mesh, Scene, SceneObject, make_triple
+from osmabench_ros.scenes.solids import plane
 from osmabench_ros.semantics.labels import (
     STRUCTURE_NOUNS,
     UNLABELLED,

@@ -31,8 +31,8 @@ from osmabench_ros.scenes.assets import (
     unpack_mesh,
 )
 from osmabench_ros.scenes.mesh_files import decode_texture
-from osmabench_ros.scenes.primitives import box, capsule, cylinder, plane, sphere
 from osmabench_ros.scenes.scene import NEUTRAL, LightKind, Material, Mesh, Scene, make_triple
+from osmabench_ros.scenes.solids import make_shape, plane
 from osmabench_ros.scenes.worlds import parts as world_parts
 
 # Inputs of UsdPreviewSurface, and of the materials of Isaac Sim.
@@ -46,27 +46,26 @@ Z_TO_AXIS = {
 }
 
 
-def make_shape(prim: Any, where: str) -> Mesh | None:
+def read_shape(prim: Any, where: str) -> Mesh | None:
     """Return the mesh of a geometric primitive, None with a warning of those unknown."""
     from pxr import UsdGeom
 
     def value(name: str) -> Any:
         return prim.GetAttribute(name).Get()
 
-    if prim.IsA(UsdGeom.Cube):
-        return box(np.full(3, float(value('size'))))
-    if prim.IsA(UsdGeom.Sphere):
-        return sphere(float(value('radius')))
+    def read(name: str, _: tuple[float, ...]) -> NDArray[np.float64]:
+        return np.full(3, float(value('height' if name == 'length' else name)))
+
+    kind = str(prim.GetTypeName())
     if prim.IsA(UsdGeom.Plane):
         mesh = plane([float(value('width')), float(value('length'))])
-    elif prim.IsA(UsdGeom.Cylinder):
-        mesh = cylinder(float(value('radius')), float(value('height')))
-    elif prim.IsA(UsdGeom.Capsule):
-        mesh = capsule(float(value('radius')), float(value('height')))
+    elif (made := make_shape('box' if kind == 'Cube' else kind.lower(), read)) is not None:
+        mesh = made
     else:
-        warn(f'{where} is a {prim.GetTypeName()}, which is left out; replace it by a mesh')
+        warn(f'{where} is a {kind}, which is left out; replace it by a mesh')
         return None
-    return map_linearly(mesh, Z_TO_AXIS[str(value('axis'))])
+    axis = prim.GetAttribute('axis')
+    return map_linearly(mesh, Z_TO_AXIS[str(axis.Get())]) if axis else mesh
 
 
 def read_triangles(mesh: Any, uv_name: str, where: str) -> tuple[Mesh, NDArray[np.int64]]:
@@ -432,7 +431,7 @@ class _StageReader:
 
         where = f'{self._path}: {prim.GetPath()}'
         if not prim.IsA(UsdGeom.Mesh):
-            shape = make_shape(prim, where)
+            shape = read_shape(prim, where)
             return [] if shape is None else [replace(shape, material=self._materials.of(prim)[0])]
         own, uv_name = self._materials.of(prim)
         subsets = UsdShade.MaterialBindingAPI(prim).GetMaterialBindSubsets()

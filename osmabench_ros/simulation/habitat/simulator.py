@@ -19,8 +19,8 @@ from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.habitat.dataset import SUFFIX
 from osmabench_ros.scenes.habitat.loader import load_habitat_scene
-from osmabench_ros.scenes.primitives import box
 from osmabench_ros.scenes.scene import Light, Lighting, Scene, SceneObject
+from osmabench_ros.scenes.solids import box, make_mesh
 from osmabench_ros.scenes.writing import write_habitat_dataset
 from osmabench_ros.semantics.labels import NO_INSTANCE, UNLABELLED, LabelSet
 from osmabench_ros.simulation.habitat.lights import (
@@ -360,7 +360,7 @@ def read_habitat_versions() -> dict[str, str]:
 
 def render_first_frame() -> tuple[str, float]:
     """Render a box; return what did, and the seconds from the start of the worker to the frame."""
-    thing = SceneObject(1, 'box', UNLABELLED, (box((1.0, 1.0, 1.0)),))
+    thing = SceneObject(1, 'box', UNLABELLED, (make_mesh(box((1.0, 1.0, 1.0))),))
     scene = Scene('doctor', 'box', LabelSet.from_names('doctor', ['box']), (thing,))
     start = time.monotonic()
     simulator = HabitatSimulator(scene, Intrinsics.from_hfov(640, 480, math.pi / 2))
