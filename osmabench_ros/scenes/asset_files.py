@@ -135,13 +135,13 @@ def number(data: Mapping[str, Any], key: str, default: float, where: str) -> flo
 
 
 def numbers(
-    element: ElementTree.Element | None, count: int, default: tuple[float, ...], where: str
+    element: ElementTree.Element | None, default: tuple[float, ...], where: str
 ) -> NDArray[np.float64]:
-    """Return the numbers an element holds, the default if it is absent or empty."""
+    """Return as many numbers of an element as the default has, which it is if absent."""
     text = '' if element is None else (element.text or '').strip()
     if element is None or not text:
         return np.array(default)
-    values = floats(text.split())
+    values, count = floats(text.split()), len(default)
     if len(values) < count or not np.isfinite(values).all():
         raise SceneError(f'{where}: <{element.tag}> needs {count} finite numbers, not "{text}"')
     return values[:count]
@@ -159,10 +159,10 @@ def read_pose(element: ElementTree.Element, where: str) -> tuple[Pose, str]:
         return Pose.identity(), ''
     frame = item.get('relative_to', item.get('frame', ''))
     if item.get('rotation_format') == 'quat_xyzw':
-        values = numbers(item, 7, (0.0,) * 6 + (1.0,), where)
+        values = numbers(item, (0.0,) * 6 + (1.0,), where)
         with errors_as(SceneError, f'{where}: <pose>', ValueError):
             return Pose.from_quaternion(values[3:].tolist(), values[:3]), frame
-    values = numbers(item, 6, (0.0,) * 6, where)
+    values = numbers(item, (0.0,) * 6, where)
     degrees = item.get('degrees', 'false').lower() in ('1', 'true')
     return make_pose_from_rpy(values[:3], values[3:], degrees), frame
 

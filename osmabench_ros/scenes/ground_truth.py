@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from osmabench_ros.geometry.boxes import AxisAlignedBox, OrientedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Light, LightKind, Room, Scene, SceneObject
-from osmabench_ros.scenes.visibility import sample_object
+from osmabench_ros.scenes.visibility import label_points, sample_object
 from osmabench_ros.semantics.cloud import LabelledCloud, joined
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.relations import derive_relations
@@ -67,9 +67,7 @@ def sample_visibility_probes(
         points, normals = surfaces[item.instance_id]
         least = round(len(points) * min(1.0, points_per_m2 / _compute_density(scene, item)))
         count = min(len(points), max(PROBES, least))
-        labels = np.full(count, item.class_id, np.int32)
-        ids = np.full(count, item.instance_id, np.int32)
-        parts.append(LabelledCloud(points[:count], labels, ids, normals[:count]))
+        parts.append(label_points(item, points[:count], normals[:count]))
     return joined(parts)
 
 

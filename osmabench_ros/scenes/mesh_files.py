@@ -15,12 +15,7 @@ from osmabench_ros import errors
 from osmabench_ros.base.documents import check_characters
 from osmabench_ros.base.images import FORMATS, decoded_image
 from osmabench_ros.base.reading import read_bytes
-from osmabench_ros.scenes.asset_files import (
-    TextureSearch,
-    find_picture,
-    is_picture_name,
-    leads_into,
-)
+from osmabench_ros.scenes import asset_files
 
 GLTF_SUFFIXES = ('.glb', '.gltf')
 
@@ -76,7 +71,7 @@ class MeshFiles:
     `textures` says how the others are found.
     """
 
-    def __init__(self, mesh: Path, textures: TextureSearch) -> None:
+    def __init__(self, mesh: Path, textures: asset_files.TextureSearch) -> None:
         self.missing: list[str] = []
         self._mesh, self._textures = mesh, textures
         self._faults: list[errors.OsmabenchError] = []
@@ -86,10 +81,10 @@ class MeshFiles:
         """Return the content of a file; FileNotFoundError, or the error of a broken one."""
         name = unquote(str(key)).replace('\\', '/').removeprefix('file://')
         if name not in self._contents:
-            path = self._find(name) or find_picture(name, self._textures.folders)
+            path = self._find(name) or asset_files.find_picture(name, self._textures.folders)
             if path is not None:
                 self._contents[name] = self._read(name, path)
-            elif self._textures.grey_if_missing and is_picture_name(name):
+            elif self._textures.grey_if_missing and asset_files.is_picture_name(name):
                 self._contents[name] = _make_grey()
             else:
                 self.missing.append(name)
@@ -104,7 +99,7 @@ class MeshFiles:
         roots = [folder, folder.parent / 'materials', folder.parent / 'textures']
         for place in (name, last, f'../materials/textures/{last}', f'../textures/{last}'):
             path = folder / place
-            if leads_into(roots, path) and path.is_file():
+            if asset_files.leads_into(roots, path) and path.is_file():
                 return path
         return None
 
@@ -121,7 +116,7 @@ class MeshFiles:
 
     def check(self) -> None:
         """Raise a SceneError, with the name, for a texture that was missing or broken."""
-        if gone := [name for name in self.missing if is_picture_name(name)]:
+        if gone := [name for name in self.missing if asset_files.is_picture_name(name)]:
             raise self.make_missing_error(gone[0])
         if self._faults:
             raise self._faults[0]

@@ -11,7 +11,7 @@ from osmabench_ros.errors import needing
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Scene, SceneObject
-from osmabench_ros.semantics.cloud import LabelledCloud
+from osmabench_ros.semantics.cloud import LabelledCloud, joined
 from osmabench_ros.semantics.labels import NO_INSTANCE
 
 
@@ -22,15 +22,17 @@ def sample_surface(scene: Scene, points_per_m2: float, seed: int) -> LabelledClo
     so that it is right on average for small objects too. Each object has its own random stream:
     one more object leaves the points of the others as they are.
     """
-    parts = [
-        sample_object(item, points_per_m2, np.random.default_rng([seed, item.instance_id]))
-        for item in scene.objects
-    ]
-    points, normals = (np.concatenate(column) for column in zip(*parts, strict=True))
-    counts = [len(part[0]) for part in parts]
-    labels = np.repeat([item.class_id for item in scene.objects], counts)
-    instances = np.repeat([item.instance_id for item in scene.objects], counts)
-    return LabelledCloud(points, labels.astype(np.int32), instances.astype(np.int32), normals)
+    rngs = [np.random.default_rng([seed, item.instance_id]) for item in scene.objects]
+    drawn = zip(scene.objects, rngs, strict=True)
+    return joined([label_points(x, *sample_object(x, points_per_m2, rng)) for x, rng in drawn])
+
+
+def label_points(
+    item: SceneObject, points: NDArray[np.float32], normals: NDArray[np.float32]
+) -> LabelledCloud:
+    """Return points of an object with its class and instance."""
+    labels = np.full(len(points), item.class_id, np.int32)
+    return LabelledCloud(points, labels, np.full(len(points), item.instance_id, np.int32), normals)
 
 
 def sample_object(

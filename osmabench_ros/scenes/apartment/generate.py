@@ -20,16 +20,10 @@ import numpy as np
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
+from osmabench_ros.scenes.apartment import placement
 from osmabench_ros.scenes.apartment.finishes import Style
 from osmabench_ros.scenes.apartment.layout import FloorPlan, draw_plan
 from osmabench_ros.scenes.apartment.pieces import Piece, build, get_piece_classes
-from osmabench_ros.scenes.apartment.placement import (
-    Furnisher,
-    NoSpaceError,
-    PlacedPiece,
-    RoomSpace,
-    compute_footprint_box,
-)
 from osmabench_ros.scenes.apartment.structure import build_passages, build_room_shell
 from osmabench_ros.scenes.apartment.tables import evaluate, naming_keys, read_room
 from osmabench_ros.scenes.scene import Light, Room, Scene, SceneObject
@@ -52,7 +46,9 @@ FILL_INTENSITY = 0.18
 _INTENSITY = {'ceiling lamp': 3.2, 'floor lamp': 1.4}
 
 
-def make_room_lights(placed: Sequence[PlacedPiece], rooms: tuple[Room, ...]) -> tuple[Light, ...]:
+def make_room_lights(
+    placed: Sequence[placement.PlacedPiece], rooms: tuple[Room, ...]
+) -> tuple[Light, ...]:
     """Return the lamps' lights, just outside their shades, then one fill light a room."""
     lights = []
     for item in placed:
@@ -99,14 +95,14 @@ def generate_apartment(seed: int) -> Scene:
     return assemble(seed, *draw_apartment(seed))
 
 
-def draw_apartment(seed: int) -> tuple[FloorPlan, list[PlacedPiece]]:
+def draw_apartment(seed: int) -> tuple[FloorPlan, list[placement.PlacedPiece]]:
     """Draw a floor plan, and its pieces in the order of their instance ids; raises likewise."""
     if seed < 0:
         raise SceneError(f'the seed of an apartment must be 0 or more, not {seed}')
     for attempt in range(ATTEMPTS):
         rng = np.random.default_rng([seed, attempt])
         plan = draw_plan(rng)
-        with suppress(NoSpaceError):
+        with suppress(placement.NoSpaceError):
             return plan, fill_plan(plan, Style(rng), lambda _, *room: room_furniture(*room))
     raise SceneError(f'no apartment fits its furniture for seed {seed}; choose another seed')
 
@@ -114,10 +110,10 @@ def draw_apartment(seed: int) -> tuple[FloorPlan, list[PlacedPiece]]:
 def fill_plan(
     plan: FloorPlan,
     style: Style,
-    furnish_room: Callable[[int, RoomSpace, Style], Sequence[PlacedPiece]],
-) -> list[PlacedPiece]:
+    furnish_room: Callable[[int, placement.RoomSpace, Style], Sequence[placement.PlacedPiece]],
+) -> list[placement.PlacedPiece]:
     """Build the passages and rooms of a plan, and furnish each room by its number and space."""
-    spaces = [RoomSpace(room, plan.height_m) for room in plan.rooms]
+    spaces = [placement.RoomSpace(room, plan.height_m) for room in plan.rooms]
     placed = build_passages(plan, spaces, style)
     for number, space in enumerate(spaces):
         placed += build_room_shell(space.plan, plan.height_m, style)
@@ -125,17 +121,17 @@ def fill_plan(
     return placed
 
 
-def room_furniture(space: RoomSpace, style: Style) -> list[PlacedPiece]:
+def room_furniture(space: placement.RoomSpace, style: Style) -> list[placement.PlacedPiece]:
     """Furnish a room by its kind, again until all it needs has room; or NoSpaceError."""
     for _ in range(ATTEMPTS):
-        furnisher = Furnisher(space.copy(), style)
-        with suppress(NoSpaceError):
+        furnisher = placement.Furnisher(space.copy(), style)
+        with suppress(placement.NoSpaceError):
             furnish(space.plan.label, furnisher)
             return furnisher.placed
-    raise NoSpaceError
+    raise placement.NoSpaceError
 
 
-def assemble(seed: int, plan: FloorPlan, placed: Sequence[PlacedPiece]) -> Scene:
+def assemble(seed: int, plan: FloorPlan, placed: Sequence[placement.PlacedPiece]) -> Scene:
     """Return the scene of a furnished floor plan."""
     count: Counter[str] = Counter()
     objects = []
@@ -186,7 +182,7 @@ def _build_rooms(plan: FloorPlan) -> tuple[Room, ...]:
     return tuple(rooms)
 
 
-def furnish(label: str, furnisher: Furnisher) -> None:
+def furnish(label: str, furnisher: placement.Furnisher) -> None:
     """Furnish a room by its kind; NoSpaceError if a piece that it must have finds no place."""
     style = furnisher.style
     plan = furnisher.space.plan
@@ -204,9 +200,9 @@ def furnish(label: str, furnisher: Furnisher) -> None:
 class _Room:
     """A room and its pieces by name; one that found no place is None."""
 
-    def __init__(self, furnisher: Furnisher) -> None:
+    def __init__(self, furnisher: placement.Furnisher) -> None:
         self._furnisher, self._style = furnisher, furnisher.style
-        self._placed: dict[str, PlacedPiece | None] = {}
+        self._placed: dict[str, placement.PlacedPiece | None] = {}
 
     def take(self, step: Step) -> None:
         """Take one step."""
@@ -228,18 +224,18 @@ class _Room:
         item = self._find_place(step, build(step['piece'], self._style, **given))
         self._placed[step['piece']] = self._furnisher.must(item) if 'must' in step else item
 
-    def _find_place(self, step: Step, piece: Piece) -> PlacedPiece | None:
+    def _find_place(self, step: Step, piece: Piece) -> placement.PlacedPiece | None:
         furnisher = self._furnisher
         other = {key: self._placed.get(name) for key, name in step.items() if key in _OTHERS}
         match {**step, **other}:
-            case {'center_of': PlacedPiece() as carrier}:
+            case {'center_of': placement.PlacedPiece() as carrier}:
                 item = furnisher.place_centrally(carrier, piece)
                 if 'blocks' in step:
-                    furnisher.space.take(compute_footprint_box(item.piece, item.pose))
+                    furnisher.space.take(placement.compute_footprint_box(item.piece, item.pose))
                 return item
-            case {'before': PlacedPiece() as carrier, 'gap': gap}:
+            case {'before': placement.PlacedPiece() as carrier, 'gap': gap}:
                 return furnisher.before(carrier, piece, gap, evaluate(step.get('turn', 0.0), {}))
-            case {'beside': PlacedPiece() as carrier, 'side': side}:
+            case {'beside': placement.PlacedPiece() as carrier, 'side': side}:
                 return furnisher.beside(carrier, piece, side)
             case {'hang': bottom_m}:
                 return furnisher.hang(piece, bottom_m, other.get('above'))

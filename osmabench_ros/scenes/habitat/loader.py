@@ -37,21 +37,13 @@ from osmabench_ros.scenes.asset_files import (
 )
 from osmabench_ros.scenes.assets import load_meshes, map_linearly, move_mesh
 from osmabench_ros.scenes.ground_truth import assign_rooms_to_lights, find_room_of, measure_sizes
+from osmabench_ros.scenes.habitat import semantics
 from osmabench_ros.scenes.habitat.dataset import (
     SUFFIX,
     HabitatDataset,
     Templates,
     place_instance,
     read_instance_pose,
-)
-from osmabench_ros.scenes.habitat.semantics import (
-    Extras,
-    Stage,
-    check_class_id,
-    read_added,
-    read_label_set,
-    read_rooms,
-    read_stage,
 )
 from osmabench_ros.scenes.scene import (
     Light,
@@ -301,10 +293,10 @@ class _SceneReader:
     def read(self) -> Scene:
         """Return the scene."""
         name = self.instance.get('semantic_scene_instance', '')
-        semantics = self.dataset.semantic_descriptor(None if name is None else str(name))
-        if semantics is not None:
-            self.templates.count(semantics, self.path)
-        labels = read_label_set(semantics, self.dataset.name)
+        descriptor = self.dataset.semantic_descriptor(None if name is None else str(name))
+        if descriptor is not None:
+            self.templates.count(descriptor, self.path)
+        labels = semantics.read_label_set(descriptor, self.dataset.name)
         stage = self._stage(labels)
         labels = stage.labels or labels
         taken = [item.instance_id for item in stage.objects] + [room.id for room in stage.rooms]
@@ -318,18 +310,18 @@ class _SceneReader:
         articulated = self._list_entries('articulated_object_instances')
         # Our export says ids; other entries get the next free ones.
         entries = [*rigid, *articulated]
-        said = [read_added(entry, str(self.path)).instance_id for entry in entries]
+        said = [semantics.read_added(entry, str(self.path)).instance_id for entry in entries]
         free = (number for number in count(first_id) if number not in said)
         ids = [next(free) if known is None else known for known in said]
         first_room = max([first_id - 1, *ids]) + 1
-        rooms = (*stage.rooms, *read_rooms(semantics, first_room))
+        rooms = (*stage.rooms, *semantics.read_rooms(descriptor, first_room))
         objects = self._read_objects(rigid, articulated, ids, labels, rooms)
         if packed is not None:
             joined = packed.join_parts(objects[: len(rigid)])
-            whole = [_complete_object(item, rooms, Extras()) for item in joined]
+            whole = [_complete_object(item, rooms, semantics.Extras()) for item in joined]
             objects = whole + objects[len(rigid) :]
         lights, rule = self._read_lights()
-        added = read_added(self.instance, str(self.path))
+        added = semantics.read_added(self.instance, str(self.path))
         return Scene(
             self.dataset.name,
             self.name,
@@ -361,12 +353,12 @@ class _SceneReader:
             raise SceneError(f'{self.path}: "{key}" must be a list of objects')
         return entries
 
-    def _stage(self, labels: LabelSet) -> Stage:
+    def _stage(self, labels: LabelSet) -> semantics.Stage:
         entry = self.instance.get('stage_instance', {})
         template = str(entry.get('template_name', NO_STAGE))
         if template.upper() == NO_STAGE:
-            return Stage(())
-        return read_stage(self.templates, template, entry, labels, f'{self.path}: stage')
+            return semantics.Stage(())
+        return semantics.read_stage(self.templates, template, entry, labels, f'{self.path}: stage')
 
     def _read_objects(
         self,
@@ -393,9 +385,11 @@ class _SceneReader:
             semantic_id = entry.get('semantic_id', config.get('semantic_id', 0))
             if not isinstance(semantic_id, int):
                 raise SceneError(f'{where}: "semantic_id" must be an integer')
-            class_id = check_class_id(semantic_id, labels, f'object "{name}"', str(self.path))
+            class_id = semantics.check_class_id(
+                semantic_id, labels, f'object "{name}"', str(self.path)
+            )
             item = SceneObject(instance_id, name, class_id, meshes, pose)
-            added = read_added(entry, f'{self.path}: "{name}"')
+            added = semantics.read_added(entry, f'{self.path}: "{name}"')
             objects.append(_complete_object(item, rooms, added))
         return objects
 
@@ -424,7 +418,9 @@ class _SceneReader:
         return config, turn_axes, turn_pose_from_habitat(read_instance_pose(entry, where))
 
 
-def _complete_object(item: SceneObject, rooms: tuple[Room, ...], added: Extras) -> SceneObject:
+def _complete_object(
+    item: SceneObject, rooms: tuple[Room, ...], added: semantics.Extras
+) -> SceneObject:
     return replace(
         item,
         attributes={**measure_sizes(item), **added.attributes},

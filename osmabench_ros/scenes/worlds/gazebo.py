@@ -138,7 +138,7 @@ def read_light(element: Element, pose: Pose, where: str) -> Light:
     where = f'{where}: light "{name}"'
 
     def number(path: str, default: float) -> float:
-        return float(numbers(element.find(path), 1, (default,), where)[0])
+        return float(numbers(element.find(path), (default,), where)[0])
 
     shape = element.get('type', 'point')
     kinds = [kind.value for kind in LightKind]
@@ -147,8 +147,8 @@ def read_light(element: Element, pose: Pose, where: str) -> Light:
         name,
         kind,
         pose.translation,
-        pose.rotation @ numbers(element.find('direction'), 3, (0.0, 0.0, -1.0), where),
-        numbers(element.find('diffuse'), 3, (1.0, 1.0, 1.0), where),
+        pose.rotation @ numbers(element.find('direction'), (0.0, 0.0, -1.0), where),
+        numbers(element.find('diffuse'), (1.0, 1.0, 1.0), where),
         number('intensity', 1.0),
         number('spot/outer_angle', math.pi / 2) / 2,
     )
@@ -185,7 +185,7 @@ SCRIPT_COLORS = {
 def load_visual(visual: Element, base: Path, finder: ModelFinder, where: str) -> list[Mesh]:
     """Return the meshes of a <visual> in its own frame, metres; `base` is its file's folder."""
     geometry = visual.find('geometry')
-    if geometry is None or numbers(visual.find('transparency'), 1, (0.0,), where)[0] >= 1:
+    if geometry is None or numbers(visual.find('transparency'), (0.0,), where)[0] >= 1:
         return []
     material = _read_look(visual.find('material'), base, finder, where)
     mesh_element = geometry.find('mesh')
@@ -199,7 +199,7 @@ def _make_shape(geometry: Element, where: str) -> Mesh | None:
     for item in geometry:
 
         def read(key: str, default: tuple[float, ...], item: Element = item) -> NDArray[Any]:
-            return numbers(item.find(key), len(default), default, f'{where}: <{item.tag}>')
+            return numbers(item.find(key), default, f'{where}: <{item.tag}>')
 
         if item.tag == 'ellipsoid':
             ball = solids.make_mesh(solids.ellipsoid((2, 2, 2), solids.SEGMENTS))
@@ -233,7 +233,7 @@ def _load_mesh_file(element: Element, base: Path, finder: ModelFinder, where: st
     if not meshes:
         part = f'no submesh "{wanted}"' if wanted else 'no triangles'
         raise SceneError(f'{where}: {path} has {part}')
-    scale: NDArray[np.float64] = np.diag(numbers(element.find('scale'), 3, (1, 1, 1), where))
+    scale: NDArray[np.float64] = np.diag(numbers(element.find('scale'), (1, 1, 1), where))
     if not scale.any(axis=0).all():
         raise SceneError(f'{where}: <scale> must not be 0')
     axes = assets.get_axes(path)
@@ -261,7 +261,7 @@ def _read_look(element: Element | None, base: Path, finder: ModelFinder, where: 
         image = decode_texture(read_bytes(path, SceneError), f'{where}: texture {path}')
         return Material((1.0, 1.0, 1.0), image)
     if element.find('diffuse') is not None:
-        red, green, blue = np.clip(numbers(element.find('diffuse'), 3, (1, 1, 1), where), 0, 1)
+        red, green, blue = np.clip(numbers(element.find('diffuse'), (1, 1, 1), where), 0, 1)
         return Material((float(red), float(green), float(blue)))
     script = find_text(element, 'script/name').rpartition('/')[2].lower()
     return Material(SCRIPT_COLORS[script]) if script in SCRIPT_COLORS else NEUTRAL
