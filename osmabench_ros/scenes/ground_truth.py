@@ -130,9 +130,8 @@ def _compute_density(scene: Scene, item: SceneObject) -> float:
 
 def _make_oriented_box(item: SceneObject) -> OrientedBox:
     """Return the box along the axes of the object's own frame."""
-    low, high = _find_local_bounds(item)
-    center = item.pose.transform((low + high) / 2)
-    return OrientedBox(Pose(item.pose.rotation, center), high - low)
+    local = _find_local_box(item)
+    return OrientedBox(Pose(item.pose.rotation, item.pose.transform(local.center)), local.size)
 
 
 def find_room_of(item: SceneObject, rooms: Sequence[Room]) -> int | None:
@@ -158,12 +157,9 @@ def assign_rooms_to_lights(lights: Sequence[Light], rooms: Sequence[Room]) -> tu
 
 def measure_sizes(item: SceneObject) -> dict[str, AttributeValue]:
     """Return the extents of an object in its own frame as attributes, metres."""
-    low, high = _find_local_bounds(item)
-    names = ('width_m', 'depth_m', 'height_m')
-    return {name: round(size, 3) for name, size in zip(names, (high - low).tolist(), strict=True)}
+    sizes = zip(('width_m', 'depth_m', 'height_m'), _find_local_box(item).size, strict=True)
+    return {name: round(float(size), 3) for name, size in sizes}
 
 
-def _find_local_bounds(item: SceneObject) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    low = np.min([mesh.vertices.min(axis=0) for mesh in item.meshes], axis=0)
-    high = np.max([mesh.vertices.max(axis=0) for mesh in item.meshes], axis=0)
-    return low.astype(float), high.astype(float)
+def _find_local_box(item: SceneObject) -> AxisAlignedBox:
+    return AxisAlignedBox.around(np.concatenate([mesh.vertices for mesh in item.meshes]))

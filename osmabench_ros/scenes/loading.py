@@ -37,22 +37,18 @@ FLOOR_SHARE = 0.25
 FLOOR_NAME = 'floor'
 
 
-def describe_implausible_parts(scene: Scene) -> tuple[str, ...]:
-    """Return a sentence with numbers for everything about a scene that a building would not have.
+def warn_of_implausible_parts(scene: Scene) -> None:
+    """Warn of everything that `describe_implausible_parts` finds."""
+    for text in describe_implausible_parts(scene):
+        warn(f'scene {scene.dataset}/{scene.name}: {text}')
+
+
+def describe_implausible_parts(scene: Scene) -> Iterator[str]:
+    """Yield a sentence with numbers for everything about a scene that a building would not have.
 
     Extent and unit, gravity, height of the floor and of the objects on it are examined; surfaces
     that face upwards are the floor at their lowest level with a quarter of the largest one's area.
     """
-    return tuple(f'scene {scene.dataset}/{scene.name}: {text}' for text in _describe_parts(scene))
-
-
-def warn_of_implausible_parts(scene: Scene) -> None:
-    """Warn of everything that `describe_implausible_parts` finds."""
-    for text in describe_implausible_parts(scene):
-        warn(text)
-
-
-def _describe_parts(scene: Scene) -> Iterator[str]:
     size = scene.box.size
     extent = f'{size[0]:.3g} x {size[1]:.3g} m and {size[2]:.3g} m high'
     longest = float(size.max())

@@ -13,6 +13,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from osmabench_ros.scenes.apartment.layout import FloorPlan, draw_plan
 from osmabench_ros.scenes.apartment.pieces import Piece, build, get_piece_classes
 from osmabench_ros.scenes.apartment.structure import build_passages, build_room_shell
 from osmabench_ros.scenes.apartment.tables import evaluate, naming_keys, read_room
-from osmabench_ros.scenes.scene import Light, Room, Scene, SceneObject
+from osmabench_ros.scenes.scene import Light, Room, Scene, SceneObject, make_triple
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import AttributeValue
 
@@ -56,7 +57,7 @@ def make_room_lights(
         if kind not in _INTENSITY:
             continue
         room = next(room for room in rooms if room.id == item.room_id)
-        x, y, z = (float(value) for value in item.pose.translation)
+        x, y, z = make_triple(item.pose.translation)
         hangs = kind == 'ceiling lamp'
         # Brighter in rooms above 12 square metres, so that their corners are lit.
         size = float(np.sqrt(np.prod(room.box.size[:2]) / 12.0).clip(0.7, 1.5)) if hangs else 1.0
@@ -71,16 +72,10 @@ def make_room_lights(
             )
         )
     for room in rooms:
-        x, y, _ = (float(value) for value in room.box.center)
-        z = float(room.box.minimum[2]) + FILL_HEIGHT_M
-        fill = Light(
-            f'fill {room.name}',
-            position=(x, y, z),
-            intensity=FILL_INTENSITY,
-            lamp=False,
-            room_id=room.id,
-        )
-        lights.append(fill)
+        x, y, _ = room.box.center
+        place = make_triple([x, y, room.box.minimum[2] + FILL_HEIGHT_M])
+        fill = Light(f'fill {room.name}', position=place, intensity=FILL_INTENSITY, lamp=False)
+        lights.append(replace(fill, room_id=room.id))
     return tuple(lights)
 
 

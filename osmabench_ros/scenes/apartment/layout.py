@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -171,10 +172,10 @@ def draw_row(
     labels: Sequence[str], widths_m: Sequence[float], depth_m: float, rng: np.random.Generator
 ) -> FloorPlan:
     """Draw a floor plan of rooms in a row, with a doorway from each to the next."""
-    edges = np.cumsum([0.0, *widths_m]).round(3)
+    edges = zip(labels, pairwise(np.cumsum([0.0, *widths_m]).round(3)), strict=True)
     rooms = [
         RoomPlan(FIRST_ROOM_ID + i, label, np.array([low, 0.0]), np.array([high, depth_m]))
-        for i, (label, low, high) in enumerate(zip(labels, edges[:-1], edges[1:], strict=True))
+        for i, (label, (low, high)) in enumerate(edges)
     ]
     doorways = []
     for number in range(len(rooms) - 1):
@@ -194,23 +195,18 @@ def _make_rooms(variant: Mapping[str, Any], rng: np.random.Generator) -> list[Ro
         depths = depths[::-1]
     least = max(sum(width for _, width in row) for row in rows)
     total = round(least + float(rng.uniform(*variant['slack_m'])), 2)
-    south = np.concatenate([[0.0], np.cumsum(depths)])
-    found = []
-    for row, y_low, y_high in zip(rows, south[:-1], south[1:], strict=True):
+    rooms: list[RoomPlan] = []
+    for row, (y_low, y_high) in zip(rows, pairwise(np.cumsum([0.0, *depths])), strict=True):
         # The rooms of a strip have their least widths and share the rest.
         least_m = [width for _, width in row]
         share = rng.dirichlet(np.full(len(row), 3.0))
         spare = total - sum(least_m)
         widths = [width + spare * part for width, part in zip(least_m, share, strict=True)]
-        edges = np.round(np.concatenate([[0.0], np.cumsum(widths)]), 3)
-        found += [
-            (label, (x_low, y_low), (x_high, y_high))
-            for (label, _), x_low, x_high in zip(row, edges[:-1], edges[1:], strict=True)
-        ]
-    return [
-        RoomPlan(FIRST_ROOM_ID + i, label, np.array(low), np.array(high))
-        for i, (label, low, high) in enumerate(found)
-    ]
+        edges = pairwise(np.cumsum([0.0, *widths]).round(3))
+        for (label, _), (x_low, x_high) in zip(row, edges, strict=True):
+            low, high = np.array([x_low, y_low]), np.array([x_high, y_high])
+            rooms.append(RoomPlan(FIRST_ROOM_ID + len(rooms), label, low, high))
+    return rooms
 
 
 def _make_sides(room: RoomPlan, rooms: list[RoomPlan]) -> list[RoomSide]:

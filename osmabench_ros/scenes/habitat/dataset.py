@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,15 +47,15 @@ class HabitatDataset:
         self.path = path
         self.name = path.name.removesuffix(SUFFIX)
         self._data = asset_files.read_object(path)
-        self._found: dict[str, dict[str, Path]] = {}
+        self._list_files = cache(self._find_files)
 
     def _get_defaults(self, section: str) -> dict[str, Any]:
         return dict(self._data.get(section, {}).get('default_attributes', {}))
 
     def scene(self, name: str) -> tuple[str, dict[str, Any], Path]:
         """Return name, content and file of a scene instance or a stage, of '' the first."""
-        stages = self._find_files('stages')
-        scenes = self._find_files('scene_instances')
+        stages = self._list_files('stages')
+        scenes = self._list_files('scene_instances')
         choices = {**stages, **scenes}
         if not choices:
             raise SceneError(f'{self.path}: "scene_instances" and "stages" match no file')
@@ -83,7 +84,7 @@ class HabitatDataset:
 
     def _list_choices(self, section: str) -> dict[str, Path]:
         configured = dict.fromkeys(self._read_templates(section), self.path)
-        return {**self._find_files(section), **configured}
+        return {**self._list_files(section), **configured}
 
     def file(self, base: Path, name: str, where: str) -> Path:
         """Return the path of a file relative to `base`; SceneError if none is in the data set."""
@@ -98,7 +99,7 @@ class HabitatDataset:
         configured = self._read_templates(section)
         if key in configured:
             return configured[key]
-        return self._read(section, self._find_files(section)[key])
+        return self._read(section, self._list_files(section)[key])
 
     def light_setup(self, name: str) -> Described | None:
         """Return a light setup, of '' the only one that there is; None if it means no light."""
@@ -152,7 +153,7 @@ class HabitatDataset:
 
     def _read_templates(self, section: str) -> dict[str, Described]:
         """Return by handle the templates that the data set itself describes, not a file."""
-        files, where = self._find_files(section), f'{self.path}: "{section}.configs"'
+        files, where = self._list_files(section), f'{self.path}: "{section}.configs"'
         cells = self._data.get(section, {}).get('configs', [])
         if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
             raise SceneError(f'{where} must be a list of objects')
@@ -177,12 +178,9 @@ class HabitatDataset:
         return found
 
     def _find_files(self, section: str) -> dict[str, Path]:
-        if section in self._found:
-            return self._found[section]
-        suffix = _SECTIONS[section]
-        found = self._found[section] = {}
+        found: dict[str, Path] = {}
         for kind, patterns in self._data.get(section, {}).get('paths', {}).items():
-            wanted = suffix if kind == '.json' else kind
+            wanted = _SECTIONS[section] if kind == '.json' else kind
             for path in self._match_files(patterns, wanted):
                 found.setdefault(path.name.removesuffix(wanted), path)
         return found
