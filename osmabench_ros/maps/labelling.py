@@ -91,20 +91,16 @@ def label_by_features(
 
 def choose_space(semantic_map: SemanticMap, name: str = '') -> FeatureSpace:
     """Return the named space, else the points', else a comparable one; MapError if none."""
-    spaces = semantic_map.feature_spaces
+    spaces, dense = semantic_map.feature_spaces, semantic_map.dense
     method = semantic_map.header.provenance.method
-    if not name and semantic_map.dense is not None and semantic_map.dense.feature_space:
-        name = semantic_map.dense.feature_space
-    if name:
-        if name not in spaces:
-            known = ', '.join(sorted(spaces)) or 'none'
-            raise MapError(f'the map of {method} has no feature space "{name}"; it has {known}')
-        candidates = [spaces[name]]
-    else:
-        candidates = [found for found in spaces.values() if found.text_comparable][:1]
-    if not candidates or not candidates[0].text_comparable:
-        raise MapError(f'the map of {method} has no features that text can be compared with')
-    return candidates[0]
+    name = name or ('' if dense is None else dense.feature_space)
+    if name and name not in spaces:
+        known = ', '.join(sorted(spaces)) or 'none'
+        raise MapError(f'the map of {method} has no feature space "{name}"; it has {known}')
+    for found in [spaces[name]] if name else spaces.values():
+        if found.text_comparable:
+            return found
+    raise MapError(f'the map of {method} has no features that text can be compared with')
 
 
 def _normalize(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -149,11 +145,10 @@ def _label_node(
     row = node.feature_row if node.feature_space == space else None
     if row is None or classes[row, 0] < 0:
         return number_labels(node, label_set)
-    made = []
-    for place, cosine in zip(classes[row].tolist(), cosines[row].tolist(), strict=True):
-        item = label_set.classes[place]
-        made.append(ScoredLabel(item.name, cosine, item.id))
-    return dataclasses.replace(node, labels=tuple(made))
+    best = [label_set.classes[place] for place in classes[row].tolist()]
+    ranked = zip(best, cosines[row].tolist(), strict=True)
+    labels = tuple(ScoredLabel(item.name, cosine, item.id) for item, cosine in ranked)
+    return dataclasses.replace(node, labels=labels)
 
 
 def _label_points(

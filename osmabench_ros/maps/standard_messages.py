@@ -18,7 +18,7 @@ from osmabench_ros.maps.importers import pointcloud
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet, normalised_name
 from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode, ScoredLabel
-from osmabench_ros.sequences.pose_topics import pose_of
+from osmabench_ros.sequences.topics import pose_of
 
 # Constants of sensor_msgs/PointField (INT8 = 1 ... FLOAT64 = 8) to NumPy types.
 DATATYPES = {1: 'i1', 2: 'u1', 3: 'i2', 4: 'u2', 5: 'i4', 6: 'u4', 7: 'f4', 8: 'f8'}
@@ -78,9 +78,7 @@ def read_records(message: Any) -> NDArray[Any]:
         if field.count in (0, 1):
             kinds[field.name] = kind, field.offset
     raw = np.frombuffer(message.data, np.uint8)
-    height = message.height
-    width = message.width
-    step = message.point_step
+    height, width, step = message.height, message.width, message.point_step
     if step < 1 or message.row_step < width * step or raw.size < height * message.row_step:
         claimed = f'{height} rows of {message.row_step} bytes, {width} points of {step} bytes'
         raise ContractError(f'PointCloud2: {claimed}, but data has {raw.size} bytes')

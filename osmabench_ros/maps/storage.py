@@ -107,14 +107,11 @@ def _find_repeated(values: Sequence[Any]) -> list[bool]:
 
 def _check_document(document: map_document.MapDocument, known: _Targets) -> Iterator[Fault]:
     nodes = document.nodes
-    edges = document.edges
-    spaces = document.feature_spaces
-    classes = [] if document.label_set is None else document.label_set.classes
     lists: dict[str, Sequence[Any]] = {
-        'label_set.classes': classes,
-        'feature_spaces': spaces,
+        'label_set.classes': [] if document.label_set is None else document.label_set.classes,
+        'feature_spaces': document.feature_spaces,
         'nodes': nodes,
-        'edges': edges,
+        'edges': document.edges,
     }
     for name, key in (
         ('label_set.classes', 'id'),
