@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import psutil
@@ -195,7 +195,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--seconds', type=int, default=60)
-    parser.add_argument('--compression', type=Compression, default=Compression.ZSTD)
+    parser.add_argument('--compression', choices=get_args(Compression), default='zstd')
     parser.add_argument('--folder', type=Path, help='where to record; default: a temporary one')
     parser.add_argument('--publish', type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()

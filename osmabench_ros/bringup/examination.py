@@ -38,7 +38,7 @@ from osmabench_ros.ros.node.run_control import RunPhase
 from osmabench_ros.ros.qos import Endpoint, TopicGraph, qos_conflict
 from osmabench_ros.runs.config import MatrixConfig
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
-from osmabench_ros.sequences.pose_topics import read_transforms
+from osmabench_ros.sequences.topics import read_transforms
 
 CHECKS = CheckTables(Path(__file__).with_name('stack_checks.yaml'))
 

@@ -19,7 +19,7 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import unpack_map
 from osmabench_ros.semantics import scene_graph
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
-from osmabench_ros.sequences.pose_topics import pose_of
+from osmabench_ros.sequences.topics import pose_of
 
 # Most time that counts from one check to the next: beyond it the recorder was busy or paused.
 LONGEST_LOOK_S = 1.0

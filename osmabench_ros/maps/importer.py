@@ -12,7 +12,7 @@ from osmabench_ros.geometry.axes import World as World
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.semantic_map import MapHeader, Provenance, SemanticMap
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.sequences.pose_topics import stamp_ns_of
+from osmabench_ros.sequences.topics import stamp_ns_of
 
 
 @dataclass(frozen=True)

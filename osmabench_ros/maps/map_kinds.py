@@ -21,6 +21,7 @@ from osmabench_ros.maps.importers.hydra import METHOD, import_payload
 from osmabench_ros.maps.labelling import number_labels
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.sequences.bags.bag import Bag, BagMessage
+from osmabench_ros.sequences.bags.bag_storage import MAX_LOG_NS
 
 
 def map_of_dsg_update(message: Any, topic: str, options: TopicOptions) -> SemanticMap:
@@ -145,7 +146,7 @@ def read_recorded_map(
     graph of the announcement if there is no such; of hydra_msgs/DsgUpdate the last full update.
     Raises SequenceError if there is no map up to that time, ContractError if it is malformed.
     """
-    stop_ns = None if until_ns is None else until_ns + 1
+    stop_ns = MAX_LOG_NS if until_ns is None else until_ns + 1
     message_type = bag.connections_by_topic[topic].message_type
     if message_type == SEMANTIC_MAP:
         return _assemble(bag, topic, options, stop_ns)
@@ -168,7 +169,7 @@ def _find_last(messages: Iterator[BagMessage], topic: str) -> tuple[BagMessage, 
     return last, (remark,) if partial else ()
 
 
-def _assemble(bag: Bag, topic: str, options: TopicOptions, stop_ns: int | None) -> RecordedMap:
+def _assemble(bag: Bag, topic: str, options: TopicOptions, stop_ns: int) -> RecordedMap:
     """Return the last whole map of the announcements and their chunks."""
     assembler = MapAssembler()
     chunks = topic + CHUNK_SUFFIX

@@ -23,8 +23,8 @@ from osmabench_ros.ros.node.run_control import RunControl, RunPhase
 from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.runs.config import PacingConfig
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.sequences.reading import SequenceReading
 from osmabench_ros.sequences.recorded import RECORDED, RecordedFrames, names_of, open_sequence
+from osmabench_ros.sequences.topics import SequenceReading
 from osmabench_ros.simulation.conditions import parse_condition_text
 from osmabench_ros.simulation.frame_source import FrameSource, SimulatedFrame, SimulatedFrames
 from osmabench_ros.simulation.robot_path import RobotPath, sample_trajectory

@@ -18,7 +18,7 @@ from osmabench_ros.maps.announced_map import MAX_PAYLOAD_BYTES
 from osmabench_ros.maps.semantic_map import SemanticMap, transform_map
 from osmabench_ros.ros.messages.message_definitions import interface_class
 from osmabench_ros.ros.qos import create_checked_subscription, profile_for_recording, tf_profile
-from osmabench_ros.sequences.pose_topics import transform_tree_of
+from osmabench_ros.sequences.topics import transform_tree_of
 
 _TIME = 'builtin_interfaces/Time'
 

@@ -22,7 +22,7 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.semantics.labels import LabelClass, LabelSet, normalised_name
 from osmabench_ros.sequences.bags.bag import Bag, open_bag
 from osmabench_ros.sequences.bags.bag_storage import is_bag
-from osmabench_ros.sequences.pose_topics import (
+from osmabench_ros.sequences.topics import (
     TRAJECTORY_TYPES,
     stamp_ns_of,
     trajectory_of,

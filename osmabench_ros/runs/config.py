@@ -28,7 +28,7 @@ from osmabench_ros.scenes.changes import Changes
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Scene
 from osmabench_ros.sequences.bags.recording_report import RecordedTopics
-from osmabench_ros.sequences.reading import SequenceReading
+from osmabench_ros.sequences.topics import SequenceReading
 from osmabench_ros.simulation.conditions import Condition, load_condition, name_of_condition
 from osmabench_ros.simulation.robot_path import CameraMount
 from osmabench_ros.simulation.simulator import Simulator, make_simulator

@@ -74,11 +74,12 @@ def _image(header: Any, pixels: NDArray[Any], encoding: str) -> SimpleNamespace:
     return SimpleNamespace(header=header, **images.image_fields(pixels, encoding))
 
 
-_CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
-    contract.COLOR: images.color_of,
-    contract.DEPTH: images.depth_of,
-    contract.SEMANTIC: images.classes_of,
-    contract.INSTANCE: images.instances_of,
+# The field of a `Frame` that an image is, its encoding, and how its message is read.
+_IMAGES: Mapping[str, tuple[str, str, Callable[[Any], Any]]] = {
+    contract.COLOR: ('color', 'rgb8', images.color_of),
+    contract.DEPTH: ('depth_m', '32FC1', images.depth_of),
+    contract.SEMANTIC: ('semantic', '16UC1', images.classes_of),
+    contract.INSTANCE: ('instance', '32SC1', images.instances_of),
 }
 
 
@@ -96,13 +97,8 @@ class Codec:
             contract.COLOR_INFO: self._camera_info(frame.intrinsics, header),
             contract.DEPTH_INFO: self._camera_info(frame.intrinsics, header),
         }
-        for topic, pixels, encoding in (
-            (contract.COLOR, frame.color, 'rgb8'),
-            (contract.DEPTH, frame.depth_m, '32FC1'),
-            (contract.SEMANTIC, frame.semantic, '16UC1'),
-            (contract.INSTANCE, frame.instance, '32SC1'),
-        ):
-            if pixels is not None:
+        for topic, (name, encoding, _) in _IMAGES.items():
+            if (pixels := getattr(frame, name)) is not None:
                 fields = images.image_fields(pixels, encoding)
                 messages[topic] = self._make(TYPES[topic], header=header, **fields)
         return {
@@ -119,21 +115,12 @@ class Codec:
         types: Mapping[str, str] = TYPES,
     ) -> Frame:
         """Return a frame of the messages of one stamp; SequenceError names the topic."""
-        images = {
-            topic: self._decode(topic, data[topic], types.get(topic, TYPES[topic]), convert)
-            for topic, convert in _CONVERSIONS.items()
+        pixels = {
+            name: self._decode(topic, data[topic], types.get(topic, TYPES[topic]), convert)
+            for topic, (name, _, convert) in _IMAGES.items()
             if topic in data or topic in (contract.COLOR, contract.DEPTH)
         }
-        return Frame(
-            index,
-            stamp_ns,
-            pose,
-            self.intrinsics(data[contract.DEPTH_INFO]),
-            images[contract.COLOR],
-            images[contract.DEPTH],
-            images.get(contract.SEMANTIC),
-            images.get(contract.INSTANCE),
-        )
+        return Frame(index, stamp_ns, pose, self.intrinsics(data[contract.DEPTH_INFO]), **pixels)
 
     def intrinsics(self, data: bytes) -> Intrinsics:
         """Return the camera of a serialized CameraInfo; errors as of `frame`."""

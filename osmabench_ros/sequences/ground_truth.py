@@ -1,6 +1,5 @@
 """The ground truth of a scene and its files on disk."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -196,11 +195,11 @@ def build_ground_truth(
     surface = cloud.select(visible)
     seen = seen_instances(surface.instances, MIN_VISIBLE_POINTS)
     progress('fusing frames', 0.7)
-    colors = VisibleColors()
-    fused = None if frames is None else fuse_cloud(colors.watching(frames))
+    pixels: ColorCounts = {}
+    fused = None if frames is None else fuse_cloud(count_colors(frames, pixels))
     progress('deriving relations', 0.9)
     graph = build_ground_truth_graph(scene, objects)
-    visible_points = joined([surface, probes.select(probed)])
+    visible_points, colors = joined([surface, probes.select(probed)]), name_colors(pixels)
     return GroundTruth(
         dataset=scene.dataset,
         scene=scene.name,
@@ -214,7 +213,7 @@ def build_ground_truth(
         fused=fused,
         max_depth_m=max_depth_m,
         points_per_m2=points_per_m2,
-        visible_graph=build_graph_of_visible_parts(graph, visible_points, seen, colors.names()),
+        visible_graph=build_graph_of_visible_parts(graph, visible_points, seen, colors),
         visible_shares=_compute_visible_shares(probes.instances, probed),
         specification=scene.specification,
     )
@@ -248,9 +247,8 @@ def fuse_cloud(frames: Iterable[Frame]) -> LabelledCloud:
     Mode compat uses it. It comes from the images that the method saw and is as dense as they
     overlap; strict metrics use the cloud sampled on the meshes instead.
     """
-    points = [np.zeros((0, 3), np.float32)]
-    labels = [np.zeros(0, np.int32)]
-    instances = [np.zeros(0, np.int32)]
+    none = np.zeros(0, np.int32)
+    clouds = [LabelledCloud(np.zeros((0, 3), np.float32), none, none)]
     for frame in frames:
         if frame.index % FRAME_STRIDE:
             continue
@@ -260,41 +258,37 @@ def fuse_cloud(frames: Iterable[Frame]) -> LabelledCloud:
         usable = frame.valid & (frame.depth_m < SATURATION_M)
         mask = np.zeros(usable.shape, bool)
         mask.flat[np.flatnonzero(usable)[::POINT_STRIDE]] = True
-        points.append(frame.world_points(mask))
-        labels.append(frame.semantic[mask].astype(np.int32))
         ids = np.zeros(mask.shape, np.int32) if frame.instance is None else frame.instance
-        instances.append(ids[mask])
-    return LabelledCloud(np.concatenate(points), np.concatenate(labels), np.concatenate(instances))
+        labels = frame.semantic[mask].astype(np.int32)
+        clouds.append(LabelledCloud(frame.world_points(mask), labels, ids[mask]))
+    return joined(clouds)
 
 
 # Every how many-th row and column is looked at; objects of a few pixels are not asked about.
 _PIXEL_STRIDE = 4
 
 
-class VisibleColors:
-    """Counts the colours of the pixels of each instance, in frames without effects of light."""
+# How many pixels of each instance have each colour.
+ColorCounts = dict[int, NDArray[np.int64]]
 
-    def __init__(self) -> None:
-        self._pixels: dict[int, NDArray[np.int64]] = defaultdict(
-            lambda: np.zeros(len(COLOR_EXAMPLES), np.int64)
-        )
 
-    def watching(self, frames: Iterable[Frame]) -> Iterator[Frame]:
-        """Yield the frames, and count their colours."""
-        looked_at = np.s_[::_PIXEL_STRIDE, ::_PIXEL_STRIDE]
-        for frame in frames:
-            if frame.instance is not None:
-                instances = frame.instance[looked_at].ravel()
-                colors = color_indices(frame.color[looked_at].reshape(-1, 3))
-                for key in np.setdiff1d(instances, [NO_INSTANCE]).tolist():
-                    own = colors[instances == key]
-                    self._pixels[key] += np.bincount(own, minlength=len(COLOR_EXAMPLES))
-            yield frame
+def count_colors(frames: Iterable[Frame], counts: ColorCounts) -> Iterator[Frame]:
+    """Yield frames without effects of light, and count the colours of their instances."""
+    looked_at = np.s_[::_PIXEL_STRIDE, ::_PIXEL_STRIDE]
+    for frame in frames:
+        if frame.instance is not None:
+            instances = frame.instance[looked_at].ravel()
+            colors = color_indices(frame.color[looked_at].reshape(-1, 3))
+            for key in np.setdiff1d(instances, [NO_INSTANCE]).tolist():
+                own = np.bincount(colors[instances == key], minlength=len(COLOR_EXAMPLES))
+                counts[key] = counts.get(key, 0) + own
+        yield frame
 
-    def names(self) -> dict[int, str]:
-        """Return the name of the colour that most pixels of each instance have."""
-        every = np.arange(len(COLOR_EXAMPLES))
-        return {key: choose_color(every, counts) for key, counts in self._pixels.items()}
+
+def name_colors(counts: ColorCounts) -> dict[int, str]:
+    """Return the name of the colour that most pixels of each instance have."""
+    every = np.arange(len(COLOR_EXAMPLES))
+    return {key: choose_color(every, pixels) for key, pixels in counts.items()}
 
 
 def write_ground_truth(truth: GroundTruth, directory: Path) -> None:
@@ -318,14 +312,12 @@ def read_ground_truth(directory: Path) -> GroundTruth:
     with naming_errors(directory, SequenceError):
         data = read_json(path, SequenceError)
         document = vars(validated(_Document, data, str(path), SequenceError))
-        fused = (directory / 'fused_points.npy').exists()
-        return GroundTruth(
-            **{name: value for name, value in document.items() if name != 'format'},
-            surface=_read_cloud(directory, 'surface'),
-            unseen=_read_cloud(directory, 'unseen'),
-            fused=_read_cloud(directory, 'fused') if fused else None,
-            camera_poses=tuple(map(Pose.from_matrix, read_npy(directory / _POSES, SequenceError))),
-        )
+        del document['format']
+        for name in _CLOUDS:
+            is_there = name != 'fused' or (directory / 'fused_points.npy').exists()
+            document[name] = _read_cloud(directory, name) if is_there else None
+        poses = map(Pose.from_matrix, read_npy(directory / _POSES, SequenceError))
+        return GroundTruth(**document, camera_poses=tuple(poses))
 
 
 class _Document(BaseModel):
@@ -348,7 +340,6 @@ class _Document(BaseModel):
 def _make_document(truth: GroundTruth) -> dict[str, Any]:
     names = _Document.model_fields
     values: dict[str, Any] = {name: getattr(truth, name, FORMAT) for name in names}
-    values['visible_shares'] = dict(truth.visible_shares)
     document = _Document.model_construct(**values)
     content = document.model_dump(mode='json', exclude={'specification'}, warnings=False)
     if truth.specification is not None:

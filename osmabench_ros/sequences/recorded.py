@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,14 @@ from osmabench_ros.sequences import layout
 from osmabench_ros.sequences.bag_messages import make_codec
 from osmabench_ros.sequences.bags.bag import BagMessage, open_bag
 from osmabench_ros.sequences.bags.bag_storage import is_bag
-from osmabench_ros.sequences.pose_topics import read_transforms, trajectory_of, transform_tree_of
-from osmabench_ros.sequences.reading import AS_IN_THE_CONTRACT, SequenceReading, match_stamps
+from osmabench_ros.sequences.topics import (
+    AS_IN_THE_CONTRACT,
+    SequenceReading,
+    match_stamps,
+    read_transforms,
+    trajectory_of,
+    transform_tree_of,
+)
 from osmabench_ros.simulation.conditions import OSMA_FRAME_RATE_HZ
 from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS, SimulatedFrame
 
@@ -379,11 +386,8 @@ class RecordedFrames:
             raise IndexError(f'frame {index} of {len(self)}')
         if self._next is None or index < self._next:
             self._frames, self._next = iter(self._sequence), 0
-        while True:
-            frame = next(self._frames)
-            self._next += 1
-            if self._next > index:
-                break
+        frame = next(islice(self._frames, index - self._next, None))
+        self._next = index + 1
         base = frame.camera_pose @ self.base_to_camera.inverse()
         return SimulatedFrame(replace(frame, base_pose=base), Lighting.unlit(), 0)
 

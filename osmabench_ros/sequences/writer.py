@@ -43,7 +43,11 @@ class FolderWriter:
     def write(self, frame: Frame) -> None:
         """Write the images of the next frame; SequenceError if it does not follow or fit."""
         index = len(self._poses)
-        self._check(frame, index)
+        self._camera = self._camera or frame.intrinsics
+        if frame.intrinsics != self._camera:
+            cameras = f'from {self._camera} to {frame.intrinsics}'
+            raise SequenceError(f'frame {index}: the camera changed {cameras}')
+        _check_order(frame, index, self._stamps_ns[-1] if self._stamps_ns else -1)
         depth = layout.encode_depth(frame.depth_m, self._form.depth_scale)
         images: dict[str, NDArray[Any]] = {'color': frame.color, 'depth': depth}
         if self._info.label_set is not None and self._form.layout != 'tum':
@@ -69,13 +73,6 @@ class FolderWriter:
                 path.parent.mkdir(exist_ok=True)
                 path.write_text(text, 'utf-8')
             layout.write_info(self._directory, self._info, self._form)
-
-    def _check(self, frame: Frame, index: int) -> None:
-        self._camera = self._camera or frame.intrinsics
-        if frame.intrinsics != self._camera:
-            cameras = f'from {self._camera} to {frame.intrinsics}'
-            raise SequenceError(f'frame {index}: the camera changed {cameras}')
-        _check_order(frame, index, self._stamps_ns[-1] if self._stamps_ns else -1)
 
 
 def _check_order(frame: Frame, index: int, last_ns: int) -> None:
@@ -108,7 +105,11 @@ class BagWriter:
         self._last_ns = frame.stamp_ns
         with errors_as(SequenceError, f'{self._directory} cannot be written', OSError):
             for topic, data in self._codec.serialize(frame).items():
-                self._bag.write(self._connection(topic), frame.stamp_ns, data)
+                if topic not in self._connections:
+                    store = self._codec.typestore
+                    added = self._bag.add_connection(f'/{topic}', TYPES[topic], typestore=store)
+                    self._connections[topic] = added
+                self._bag.write(self._connections[topic], frame.stamp_ns, data)
 
     def close(self) -> None:
         """Write index and sequence.json; SequenceError without frames, or if the disk is full."""
@@ -117,13 +118,6 @@ class BagWriter:
             layout.write_info(self._directory, self._info, None)
         if not self._connections:
             raise SequenceError(f'{self._directory}: a bag needs a frame; none was written')
-
-    def _connection(self, topic: str) -> Any:
-        if topic not in self._connections:
-            self._connections[topic] = self._bag.add_connection(
-                f'/{topic}', TYPES[topic], typestore=self._codec.typestore
-            )
-        return self._connections[topic]
 
 
 # Writes frames in the layout that a method reads.

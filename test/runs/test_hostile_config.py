@@ -15,7 +15,7 @@ from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.mappers.offline_method import load_method
 from osmabench_ros.runs.config import MatrixConfig, load_config
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
-from osmabench_ros.sequences.reading import reading_from_text
+from osmabench_ros.sequences.topics import reading_from_text
 from osmabench_ros.simulation.conditions import Condition, load_condition
 
 VALUES = {

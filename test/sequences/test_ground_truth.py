@@ -101,10 +101,10 @@ def test_an_object_has_the_colour_of_the_part_that_is_seen():
     for item in frames:
         item.color[item.instance == 8] = (23, 23, 26)
         item.color[(item.instance == 8) & (np.arange(160) % 16 == 0)] = (237, 237, 232)
-    colors = ground_truth.VisibleColors()
-    assert list(colors.watching(frames)) == frames
-    names = colors.names()
+    counts = {}
+    assert list(ground_truth.count_colors(frames, counts)) == frames
+    names = ground_truth.name_colors(counts)
     assert (names[8], names[6], 0 in names) == ('black', 'brown', False)
-    colors = ground_truth.VisibleColors()
-    list(colors.watching([replace(frames[0], instance=None)]))
-    assert colors.names() == {}
+    counts = {}
+    list(ground_truth.count_colors([replace(frames[0], instance=None)], counts))
+    assert ground_truth.name_colors(counts) == {}

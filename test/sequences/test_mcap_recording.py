@@ -17,7 +17,6 @@ from osmabench_ros.sequences.bags.bag import open_bag
 from osmabench_ros.sequences.bags.bag_storage import OfferedQos
 from osmabench_ros.sequences.bags.mcap_recording import BackgroundWriter, McapRecording
 from osmabench_ros.sequences.bags.recording_report import (
-    Compression,
     RecordedTopic,
     RecordingSettings,
 )
@@ -49,7 +48,11 @@ def noise(index, size=300_000):
 STORE = typestore()
 
 
-@pytest.mark.parametrize('compression', list(Compression))
+def count_messages(bag):
+    return sum(item.message_count for item in bag.connections)
+
+
+@pytest.mark.parametrize('compression', ['zstd', 'lz4', 'none'])
 def test_every_message_type_of_the_contract_comes_back(tmp_path, compression):
     made = recording(tmp_path / 'bag', compression=compression, distribution='jazzy')
     sent = {}
@@ -63,7 +66,7 @@ def test_every_message_type_of_the_contract_comes_back(tmp_path, compression):
     made.close()
     made.close()
     with open_bag(tmp_path / 'bag') as bag:
-        assert (bag.message_count, bag.cut_off) == (len(sent), '')
+        assert (count_messages(bag), bag.cut_off) == (len(sent), '')
         for item in bag.messages():
             assert item.data == sent[item.topic]
             read = item.deserialise()
@@ -107,7 +110,7 @@ def test_a_full_disk_ends_the_recording_and_what_was_written_can_be_read(full_di
         writer.close()
     with open_bag(full_disk) as bag:
         kept = [item.log_ns for item in bag.messages([BULK])]
-        assert bag.message_count == len(kept) == made.counts[BULK]
+        assert count_messages(bag) == len(kept) == made.counts[BULK]
         assert 'bag_0.mcap is damaged: it is cut off at byte' in bag.cut_off
     assert kept == [1000 + index for index in range(len(kept))]
     assert 30 < len(kept) <= taken
@@ -148,15 +151,15 @@ def test_a_slow_disk_is_waited_for_or_what_it_cannot_take_is_counted(tmp_path, m
     dropping.close()
     waiting.close()
     with open_bag(tmp_path / 'a') as bag:
-        assert bag.message_count == sum(taken)
+        assert count_messages(bag) == sum(taken)
     with open_bag(tmp_path / 'b') as bag:
-        assert bag.message_count == 10
+        assert count_messages(bag) == 10
 
 
 def test_a_recording_without_messages_is_a_bag_and_is_not_recorded_over(tmp_path):
     recording(tmp_path / 'bag').close()
     with open_bag(tmp_path / 'bag') as bag:
-        assert (bag.message_count, bag.cut_off) == (0, '')
+        assert (count_messages(bag), bag.cut_off) == (0, '')
     with pytest.raises(RunError, match='bag exists; choose another folder'):
         recording(tmp_path / 'bag')
     with pytest.raises(RunError, match='is not empty'):

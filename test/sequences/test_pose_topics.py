@@ -17,7 +17,7 @@ from support.world.bags import (
 from osmabench_ros.errors import ConfigError, ContractError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.runs.bag_content import read_trajectory
-from osmabench_ros.sequences.pose_topics import trajectory_of, transform_tree_of
+from osmabench_ros.sequences.topics import trajectory_of, transform_tree_of
 
 POSES = [Pose.from_yaw(0.1 * i, (i, 2.0, 0.0)) for i in range(5)]
 

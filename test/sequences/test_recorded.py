@@ -5,13 +5,13 @@ from support.world.frames import FRAMES, INFO, MOUNT, write_frames
 from osmabench_ros.errors import ConfigError, SequenceError
 from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.sequences.layout import OSMA
-from osmabench_ros.sequences.reading import SequenceReading
 from osmabench_ros.sequences.recorded import (
     BagSequence,
     FolderSequence,
     RecordedFrames,
     open_sequence,
 )
+from osmabench_ros.sequences.topics import SequenceReading
 from osmabench_ros.sequences.writer import BagWriter, FolderWriter
 
 

@@ -17,8 +17,8 @@ from osmabench_ros.errors import ConfigError, SequenceError
 from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.sequences.bag_messages import make_codec
-from osmabench_ros.sequences.reading import TF, SequenceReading, match_stamps, reading_from_text
 from osmabench_ros.sequences.recorded import BagSequence, open_sequence
+from osmabench_ros.sequences.topics import TF, SequenceReading, match_stamps, reading_from_text
 from osmabench_ros.sequences.writer import BagWriter
 
 NAMES = {COLOR: '/cam/rgb', DEPTH: '/cam/depth', DEPTH_INFO: '/cam/info'}

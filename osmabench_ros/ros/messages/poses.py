@@ -7,10 +7,10 @@ from geometry_msgs.msg import Pose as PoseMessage
 from numpy.typing import NDArray
 
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.sequences import pose_topics
+from osmabench_ros.sequences import topics
 
-pose_from_message = pose_topics.pose_of
-stamp_from_message = pose_topics.stamp_ns_of
+pose_from_message = topics.pose_of
+stamp_from_message = topics.stamp_ns_of
 SECOND_NS = 1_000_000_000
 
 

@@ -17,7 +17,7 @@ from osmabench_ros.mappers.live_method import MapOrigin, TfMode, parents_of, way
 from osmabench_ros.maps.map_kinds import MapType
 from osmabench_ros.ros.node.participants import DeclaredParticipant
 from osmabench_ros.runs import config
-from osmabench_ros.sequences.reading import SequenceReading, reading_from_text
+from osmabench_ros.sequences.topics import SequenceReading, reading_from_text
 from osmabench_ros.simulation.conditions import Condition
 
 # REP 105; what world_to_map places where the edges of the stack are not declared.

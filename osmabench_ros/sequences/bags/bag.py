@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,33 +46,33 @@ class BagMessage:
         return self._types.deserialise(self.data, self.message_type, self.topic)
 
 
+@dataclass(frozen=True, eq=False)
 class Bag(AbstractContextManager['Bag']):
     """An open bag, which `open_bag` makes; a context manager that closes it."""
 
-    def __init__(
-        self,
-        path: Path,
-        storages: Sequence[Storage],
-        types: BagTypes,
-        damage: Sequence[str],
-        resources: ExitStack,
-    ) -> None:
-        self.path, self.types = path, types
-        self._storages = storages
-        self._damage = damage
-        self._resources = resources
-        self.connections = _merge_topics(storages)
+    path: Path
+    types: BagTypes
+    _storages: Sequence[Storage]
+    _damage: Sequence[str]
+    _resources: ExitStack
+
+    @cached_property
+    def connections(self) -> tuple[bag_storage.BagTopic, ...]:
+        """The topics of all files, merged by name and type."""
+        merged: dict[tuple[str, str], bag_storage.BagTopic] = {}
+        for item in (topic for storage in self._storages for topic in storage.topics):
+            key = (item.topic, item.message_type)
+            before = merged.get(key, bag_storage.BagTopic(*key, 0))
+            count = item.message_count + before.message_count
+            qos, definition = item.qos or before.qos, item.definition or before.definition
+            merged[key] = bag_storage.BagTopic(*key, count, qos, definition)
+        return tuple(merged.values())
 
     @property
     def connections_by_topic(self) -> dict[str, bag_storage.BagTopic]:
         """Topics by name; of two types on one topic, that with more messages."""
         ordered = sorted(self.connections, key=lambda item: item.message_count)
         return {item.topic: item for item in ordered}
-
-    @property
-    def message_count(self) -> int:
-        """Number of messages of all topics."""
-        return sum(item.message_count for item in self.connections)
 
     @property
     def span_ns(self) -> tuple[int, int]:
@@ -90,8 +91,8 @@ class Bag(AbstractContextManager['Bag']):
         self,
         topics: Collection[str] | None = None,
         *,
-        start_ns: int | None = None,
-        stop_ns: int | None = None,
+        start_ns: int = 0,
+        stop_ns: int = bag_storage.MAX_LOG_NS,
     ) -> Iterator[BagMessage]:
         """Yield messages file by file, within a complete file in the order of log times.
 
@@ -102,9 +103,7 @@ class Bag(AbstractContextManager['Bag']):
         """
         repeats = {item.topic: _Repeats() for item in self.connections if item.latched}
         for storage in self._storages:
-            for topic, kind, log_ns, stored in storage.messages(
-                topics, start_ns or 0, bag_storage.MAX_LOG_NS if stop_ns is None else stop_ns
-            ):
+            for topic, kind, log_ns, stored in storage.messages(topics, start_ns, stop_ns):
                 data = bag_storage.unpack_message(stored, topic)
                 if topic not in repeats or not repeats[topic].is_repeat(data):
                     yield BagMessage(topic, kind, log_ns, data, self.types)
@@ -161,7 +160,7 @@ def open_bag(path: Path, msg_paths: Sequence[Path] = ()) -> Bag:
             if item.definition
         }
         types = BagTypes(definitions, msg_paths, distribution)
-        return Bag(path, storages, types, damage, resources.pop_all())
+        return Bag(path, types, storages, damage, resources.pop_all())
 
 
 def _open_file(path: Path, damage: list[str], resources: ExitStack) -> Storage:
@@ -180,16 +179,3 @@ def _open_file(path: Path, damage: list[str], resources: ExitStack) -> Storage:
     from osmabench_ros.sequences.bags.mcap_storage import McapFile
 
     return McapFile(path)
-
-
-def _merge_topics(storages: Sequence[Storage]) -> tuple[bag_storage.BagTopic, ...]:
-    """Return the topics of all files, merged by name and type."""
-    merged: dict[tuple[str, str], bag_storage.BagTopic] = {}
-    for storage in storages:
-        for item in storage.topics:
-            key = (item.topic, item.message_type)
-            before = merged.get(key, bag_storage.BagTopic(*key, 0))
-            count = item.message_count + before.message_count
-            qos, definition = item.qos or before.qos, item.definition or before.definition
-            merged[key] = bag_storage.BagTopic(*key, count, qos, definition)
-    return tuple(merged.values())

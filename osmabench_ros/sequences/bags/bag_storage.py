@@ -177,11 +177,9 @@ INNER_FOLDER = 'bag'
 
 def is_bag(path: Path) -> bool:
     """Return whether a path looks like a bag or a file of one."""
-    try:
-        files_of(path)
-    except SequenceError:
-        return False
-    return True
+    if os.path.isfile(path):
+        return _is_bag_file(path)
+    return bool(_bag_files(path) or _bag_files(path / INNER_FOLDER))
 
 
 def files_of(path: Path) -> tuple[list[Path], str, list[str]]:

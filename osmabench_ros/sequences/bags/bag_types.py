@@ -200,9 +200,11 @@ def _missing(fields: Mapping[str, Any], message_type: str) -> list[str]:
     """Return the names of undefined types that a type needs."""
     names = [message_type]
     for name in names:
-        _, members = fields.get(name, ((), ()))
-        needed = {item for _, description in members for item in _find_nested(description)}
-        names += needed.difference(names)
+        for _, (kind, content) in fields.get(name, ((), ()))[1]:
+            while kind in (ARRAY, SEQUENCE):
+                kind, content = content[0]
+            if kind == NAME and content not in names:
+                names.append(content)
     return sorted(set(names) - fields.keys())
 
 
@@ -217,14 +219,6 @@ def _stamp_place(fields: Mapping[str, Any], message_type: str) -> int | None:
         if inner and inner[0][1] == (NAME, HEADER):
             return 8
     return None
-
-
-def _find_nested(description: Any) -> list[str]:
-    """Return the type that a field, or each element of it, is of, if it is not a basic one."""
-    kind, content = description
-    if kind in (ARRAY, SEQUENCE):
-        return _find_nested(content[0])
-    return [content] if kind == NAME else []
 
 
 def stamp_at(data: bytes, place: int) -> int | None:

@@ -33,17 +33,13 @@ class RecordingFile:
         self.counts: Counter[str] = Counter()
         # Messages that are only in memory, repeated ones aside.
         self.unwritten: Counter[str] = Counter()
-        self._unwritten_bytes = 0
         self._channels: dict[str, int] = {}
         self._file = path.open('xb')
         self._writer = Writer(self._file, chunk_size=CHUNK_BYTES, compression=compression)
         self._writer.start(profile='ros2', library='osmabench_ros')
         self.written_bytes = self._file.tell()
-
-    @property
-    def size_bytes(self) -> int:
-        """Estimated size once the current chunk is written."""
-        return self.written_bytes + self._unwritten_bytes
+        # Estimated size once the current chunk is written.
+        self.size_bytes = self.written_bytes
 
     def put(
         self, topic: RecordedTopic, log_ns: int, publish_ns: int, data: bytes, repeated: bool
@@ -54,8 +50,12 @@ class RecordingFile:
         self.counts[name] += 1
         self.start_ns, self.end_ns = min(self.start_ns, log_ns), max(self.end_ns, log_ns)
         if name not in self._channels:
-            self._channels[name] = self._register(topic)
-        self._unwritten_bytes += len(data)
+            definition = topic.definition.encode()
+            schema = self._writer.register_schema(topic.message_type, 'ros2msg', definition)
+            profiles = yaml.safe_dump([item.to_metadata() for item in topic.qos])
+            about = {'offered_qos_profiles': profiles, 'topic_type_hash': topic.type_hash}
+            self._channels[name] = self._writer.register_channel(name, 'cdr', schema, about)
+        self.size_bytes += len(data)
         self._writer.add_message(self._channels[name], log_ns, data, publish_ns)
         if self._file.tell() != self.written_bytes:
             self.flush()
@@ -63,7 +63,7 @@ class RecordingFile:
     def flush(self) -> None:
         """Write the current chunk, so that a kill loses nothing older."""
         self._writer.flush()
-        self.written_bytes, self._unwritten_bytes = self._file.tell(), 0
+        self.size_bytes = self.written_bytes = self._file.tell()
         self.unwritten.clear()
 
     def finish(self, metadata: Mapping[str, Any]) -> None:
@@ -82,16 +82,6 @@ class RecordingFile:
             self._file.close()
         with suppress(OSError):
             os.truncate(self._file.name, self.written_bytes)
-
-    def _register(self, topic: RecordedTopic) -> int:
-        kind, text = topic.message_type, topic.definition.encode()
-        metadata = {
-            'offered_qos_profiles': yaml.safe_dump([item.to_metadata() for item in topic.qos]),
-            'topic_type_hash': topic.type_hash,
-        }
-        schema = self._writer.register_schema(kind, 'ros2msg', text)
-        number: int = self._writer.register_channel(topic.topic, 'cdr', schema, metadata)
-        return number
 
 
 def _span(start_ns: int, end_ns: int, count: int) -> dict[str, Any]:
@@ -114,7 +104,7 @@ class McapRecording:
         with needing('recording needs mcap and zstandard', extra('bags')):
             import zstandard  # noqa: F401 - mcap needs it for its default compression
             from mcap.writer import CompressionType
-        self._compression = CompressionType[settings.compression.name]
+        self._compression = CompressionType[settings.compression.upper()]
         self._directory, self._settings = directory, settings
         self._distribution = distribution
         check_folder(directory)
@@ -144,7 +134,7 @@ class McapRecording:
     def write(self, topic: str, log_ns: int, publish_ns: int, data: bytes) -> None:
         """Write a message of an announced topic; SequenceError if the disk is full or fails."""
         with self._naming_disk():
-            current = self._file_for(log_ns)
+            current = self._get_file(log_ns)
             self.counts[topic] += 1
             current.put(self._topics[topic], log_ns, publish_ns, data, False)
         if topic in self._latched:
@@ -160,36 +150,33 @@ class McapRecording:
         """Finish the file and metadata.yaml; idempotent; SequenceError if the disk is full."""
         with self._naming_disk():
             if self._current is None and not self.files:
-                self._current = self._new_file(0)  # a bag without messages is a bag
+                self._get_file(0)  # a bag without messages is a bag
             self._finish_file()
-            self._write_metadata()
 
-    def _file_for(self, log_ns: int) -> RecordingFile:
-        if self._current is not None and self._is_full(self._current, log_ns):
+    def _get_file(self, log_ns: int) -> RecordingFile:
+        """Return the current file, or a new one if there is none, or it is full."""
+        current, settings = self._current, self._settings
+        if current is not None and (
+            0 < settings.max_file_bytes <= current.size_bytes
+            or 0 < settings.max_file_s * 1e9 <= log_ns - current.start_ns
+        ):
             self._finish_file()
-            self._write_metadata()
         if self._current is None:
-            self._current = self._new_file(log_ns)
+            path = self._directory / f'{self._directory.name}_{len(self.files)}.mcap'
+            self._current = RecordingFile(path, log_ns, self._compression)
             for topic, latched in list(self._latched.items()):
                 for publish_ns, data in latched:
                     self._current.put(self._topics[topic], log_ns, publish_ns, data, True)
         return self._current
 
-    def _is_full(self, current: RecordingFile, log_ns: int) -> bool:
-        settings = self._settings
-        too_large = 0 < settings.max_file_bytes <= current.size_bytes
-        span_ns = log_ns - current.start_ns
-        return too_large or 0 < settings.max_file_s * 1e9 <= span_ns
-
-    def _new_file(self, log_ns: int) -> RecordingFile:
-        path = self._directory / f'{self._directory.name}_{len(self.files)}.mcap'
-        return RecordingFile(path, log_ns, self._compression)
-
     def _finish_file(self) -> None:
+        """Finish the current file, if there is one, and describe all in metadata.yaml."""
         if self._current is not None:
             self._current.finish(self._metadata([self._current]))
             self.files.append(self._current)
             self._current = None
+        text = yaml.safe_dump(self._metadata(self.files), sort_keys=False)
+        write_text(self._directory / METADATA_FILE, text)
 
     def _metadata(self, files: Sequence[RecordingFile]) -> dict[str, Any]:
         """Return metadata.yaml of version 9 for some files in order, at least one."""
@@ -224,10 +211,6 @@ class McapRecording:
             'ros_distro': self._distribution,
         }
         return {ROOT: content}
-
-    def _write_metadata(self) -> None:
-        text = yaml.safe_dump(self._metadata(self.files), sort_keys=False)
-        write_text(self._directory / METADATA_FILE, text)
 
     @contextmanager
     def _naming_disk(self) -> Iterator[None]:
@@ -301,20 +284,16 @@ class BackgroundWriter:
         for step in (self._write_all, self._recording.close):
             try:
                 step()
-            except SequenceError as error:
-                self._fail(error)
             except Exception as error:  # a thread that dies silently would lose everything
-                reason = f'{type(error).__name__} {error}'
-                self._fail(SequenceError(f'the bag cannot be written: {reason}'))
+                problem = f'the bag cannot be written: {type(error).__name__} {error}'
+                known = error if isinstance(error, SequenceError) else SequenceError(problem)
+                with self._changed:
+                    self.error = self.error or known
+                    self.dropped.update(topic for topic, *_ in self._queue)
+                    self._queue.clear()
+                    self._bytes = 0
+                    self._changed.notify_all()
         self.dropped.update(self._recording.lost)
-
-    def _fail(self, error: SequenceError) -> None:
-        with self._changed:
-            self.error = self.error or error
-            self.dropped.update(topic for topic, *_ in self._queue)
-            self._queue.clear()
-            self._bytes = 0
-            self._changed.notify_all()
 
     def _write_all(self) -> None:
         flushed_s = time.monotonic()

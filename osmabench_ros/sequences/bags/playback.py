@@ -104,10 +104,7 @@ class Playback:
             return None
         if self._anchor is None:
             self._anchor = (now_s, self._position_ns)
-        start_s, start_ns = self._anchor
-        if (self._next.log_ns - start_ns) / 1e9 > (now_s - start_s) * self._settings.rate:
-            return None
-        return self._take(self._next)
+        return None if self.wait_s(now_s) else self._take(self._next)
 
     def wait_s(self, now_s: float) -> float:
         """Return the seconds until the next message is due; infinite at the end."""

@@ -6,12 +6,9 @@ import re
 from array import array
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import AfterValidator
 
 from osmabench_ros.base.documents import read_json
@@ -21,13 +18,8 @@ from osmabench_ros.base.strict import FilePath, Strict, validated
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.sequences.bags.bag_storage import OfferedQos
 
-
-class Compression(str, Enum):
-    """Compression of the chunks of a file."""
-
-    ZSTD = 'zstd'
-    LZ4 = 'lz4'
-    NONE = 'none'
+# Of the chunks of a file.
+Compression = Literal['zstd', 'lz4', 'none']
 
 
 @dataclass(frozen=True)
@@ -59,7 +51,7 @@ class RecordedTopics(Strict):
 
     topics: tuple[str, ...] = setting((), 'Topics to record; empty for the topic contract.')
     exclude: RegularExpression = setting('', 'Regular expression of topics to leave out.')
-    compression: Compression = setting(Compression.ZSTD, 'Of the bag.')
+    compression: Compression = setting('zstd', 'Of the bag.')
 
 
 class RecordingSettings(RecordedTopics):
@@ -185,8 +177,7 @@ class FrameLedger:
 
     def expect(self, topics: Collection[str]) -> None:
         """Set the topics that have a publisher; the topics of the first frame carry all frames."""
-        if self._expected is None:
-            self._candidates = frozenset(topics)
+        self._candidates = frozenset(topics)
 
     def receive(self, topic: str, stamp_ns: int, now_s: float) -> bool:
         """Note a message; True if its frame is complete, or repeated: acknowledge it then."""
@@ -220,15 +211,17 @@ class FrameLedger:
         # The frames of a run count from when the recorder joined.
         published, stamp_ns = self._first_state or (0, 0)
         start_ns = stamp_ns if published else -(2**62)
-        heard = {topic: _after(stamps, start_ns) for topic, stamps in self._stamps.items()}
-        known = np.unique(np.concatenate([*heard.values(), np.empty(0, np.int64)]))
-        expected, source = len(known), 'stamps'
+        received = {
+            topic: {stamp for stamp in stamps if stamp > start_ns}
+            for topic, stamps in self._stamps.items()
+        }
+        expected, source = len(set().union(*received.values())), 'stamps'
         if self._first_state is not None:
             published = self._last_published - self._first_state[0]
             # The last frame is out before it is counted.
             if published >= expected - 1:
                 expected, source = max(published, expected), 'run_state'
-        missed = {topic: expected - len(stamps) for topic, stamps in heard.items()}
+        missed = {topic: expected - len(stamps) for topic, stamps in received.items()}
         return FrameLosses(expected, source, missed)
 
     def _is_complete(self, stamp_ns: int) -> bool:
@@ -242,8 +235,3 @@ class FrameLedger:
         del self._pending[stamp_ns]
         self._acknowledged_ns = stamp_ns
         return True
-
-
-def _after(stamps: array[int], start_ns: int) -> NDArray[np.int64]:
-    distinct = np.unique(np.array(stamps, np.int64))
-    return distinct[distinct > start_ns]
