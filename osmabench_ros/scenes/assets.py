@@ -22,6 +22,7 @@ from osmabench_ros.base.images import encode_srgb
 from osmabench_ros.base.reading import opened
 from osmabench_ros.errors import MissingDependencyError, OsmabenchError, SceneError, errors_as
 from osmabench_ros.geometry.axes import WORLD_FROM_HABITAT
+from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.point_files import read_element_columns
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.asset_files import IMAGE_SUFFIXES, NEARBY, TextureSearch
@@ -369,10 +370,8 @@ def move_mesh(mesh: Mesh, pose: Pose) -> Mesh:
 
 def center_meshes(meshes: list[Mesh]) -> tuple[tuple[Mesh, ...], Pose]:
     """Move the origin of world meshes to the middle of their bottom."""
-    points = np.concatenate([mesh.vertices for mesh in meshes]).astype(float)
-    low = points.min(axis=0)
-    high = points.max(axis=0)
-    origin = np.array([*(low + high)[:2] / 2, low[2]])
+    box = AxisAlignedBox.around(np.concatenate([mesh.vertices for mesh in meshes]))
+    origin = np.array([*box.center[:2], box.minimum[2]])
     shifted = tuple(
         replace(mesh, vertices=(mesh.vertices - origin).astype(np.float32)) for mesh in meshes
     )

@@ -91,18 +91,13 @@ def load_replica_scene(folder: Path) -> Scene:
 
 def _read_classes(info: _Info, path: Path) -> tuple[semantic_labels.LabelSet, dict[int, int]]:
     named = [item for item in info.classes if not semantic_labels.is_unnamed(item.name)]
+    names = [semantic_labels.normalised_name(item.name) for item in named]
     with errors_as(SceneError, f'{path}: classes', ConfigError):
-        labels = semantic_labels.LabelSet(
-            'replica',
-            tuple(
-                semantic_labels.LabelClass(
-                    item.id,
-                    semantic_labels.normalised_name(item.name),
-                    semantic_labels.is_structure(item.name),
-                )
-                for item in named
-            ),
+        classes = tuple(
+            semantic_labels.LabelClass(item.id, name, semantic_labels.is_structure(name))
+            for item, name in zip(named, names, strict=True)
         )
+        labels = semantic_labels.LabelSet('replica', classes)
     if len({item.id for item in info.objects}) < len(info.objects):
         raise SceneError(f'{path}: objects: an id is there twice')
     known = {item.id for item in named}

@@ -53,6 +53,7 @@ from osmabench_ros.scenes.scene import (
     Room,
     Scene,
     SceneObject,
+    Triple,
     make_triple,
 )
 from osmabench_ros.scenes.solids import make_shape
@@ -213,7 +214,6 @@ class Urdf:
 # Attributes of the template of an object, and its meshes and pose, z up.
 Instance = tuple[Mapping[str, Any], tuple[Mesh, ...], Pose]
 
-Triple = tuple[float, float, float]
 
 # For lights of a setup that do not say so themselves, with the key "lamp".
 LAMP_RULE = 'every point or spot light of positive intensity is a lamp'
@@ -251,10 +251,8 @@ def _make_light(
     def turn_axes(key: str, default: Sequence[float]) -> Triple:
         value = vector(item, key, default, where)
         # A camera of Habitat has y up and looks along -z.
-        x, y, z = (value * [1.0, -1.0, -1.0] if on_camera else turn_from_habitat(value)).tolist()
-        return x, y, z
+        return make_triple(value * [1.0, -1.0, -1.0] if on_camera else turn_from_habitat(value))
 
-    red, green, blue = vector(item, 'color', (1.0, 1.0, 1.0), where).tolist()
     lamp = item.get('lamp', intensity > 0 and kind is not LightKind.DIRECTIONAL)
     if not isinstance(lamp, bool):
         raise SceneError(f'{where}: "lamp" must be true or false, not {lamp!r}')
@@ -263,7 +261,7 @@ def _make_light(
         kind,
         turn_axes('position', (0.0, 0.0, 0.0)),
         turn_axes('direction', (0.0, -1.0, 0.0)),
-        (red, green, blue),
+        make_triple(vector(item, 'color', (1.0, 1.0, 1.0), where)),
         intensity * (scales[0] if intensity >= 0 else scales[1]),
         number(item.get('spot', {}), 'outerConeAngle', math.pi / 2, where) / 2,
         attached_to_camera=on_camera,
