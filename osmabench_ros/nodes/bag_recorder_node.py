@@ -292,7 +292,7 @@ class BagRecorderNode(BenchmarkNode[recording_report.RecordingSettings]):
         recorder = self.recorder
         counts = self._recording.counts
         assert writer is not None
-        losses = self._ledger.losses()
+        expected, counted_by, missed = self._ledger.losses()
         error = writer.error or self._closing_error
         return recording_report.RecordingReport(
             complete=finished and error is None,
@@ -308,12 +308,12 @@ class BagRecorderNode(BenchmarkNode[recording_report.RecordingSettings]):
                     written=counts.get(name, 0),
                     dropped=writer.dropped[name],
                     lost_by_middleware=recorder.lost[name],
-                    frames_missed=losses.missed.get(name),
+                    frames_missed=missed.get(name),
                 )
                 for name, item in sorted(recorder.topics.items())
             ),
-            frames_expected=losses.expected,
-            frames_counted_by=losses.source,
+            frames_expected=expected,
+            frames_counted_by=counted_by,
             skipped=dict(recorder.skipped),
             queue_peak_bytes=writer.peak_bytes,
         )

@@ -128,8 +128,14 @@ class GroundTruth:
         if self.visible_graph is None:
             return ()
         parts = self.visible_graph.by_id
-        of_parts = _by_meaning(self.visible_graph, parts)
-        of_wholes = _by_meaning(self.graph, parts)
+        of_wholes, of_parts = (
+            {
+                (edge.source, edge.type, edge.target): edge
+                for edge in graph.edges
+                if edge.source in parts and edge.target in parts
+            }
+            for graph in (self.graph, self.visible_graph)
+        )
         both = of_parts.keys() & of_wholes.keys()
         return tuple(edge for key, edge in {**of_wholes, **of_parts}.items() if key not in both)
 
@@ -142,17 +148,6 @@ def _differs(part: SceneNode, whole: SceneNode) -> bool:
     low = part.box.minimum - whole.box.minimum
     high = whole.box.maximum - part.box.maximum
     return bool((np.maximum(np.abs(low), np.abs(high)) > allowed).any())
-
-
-def _by_meaning(
-    graph: SceneGraph, nodes: Mapping[int, SceneNode]
-) -> dict[tuple[int, str, int], SceneEdge]:
-    """Return the relations between some nodes by source, type and target."""
-    return {
-        (edge.source, edge.type, edge.target): edge
-        for edge in graph.edges
-        if edge.source in nodes and edge.target in nodes
-    }
 
 
 def build_ground_truth(

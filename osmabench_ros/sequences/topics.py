@@ -115,16 +115,14 @@ def match_stamps(
     if any(len(items) == 0 for items in ordered.values()):
         return []
     centres = ordered[reference]
-    nearest = {topic: items[_nearest(items, centres)] for topic, items in ordered.items()}
+    nearest = np.stack([items[_nearest(items, centres)] for items in ordered.values()], axis=1)
+    near = (np.abs(nearest - centres[:, None]) <= tolerance_ns).all(axis=1)
     found: list[dict[str, int]] = []
-    last: dict[str, int] = {}
-    for index in range(len(centres)):
-        match = {topic: int(items[index]) for topic, items in nearest.items()}
-        near = all(abs(stamp - int(centres[index])) <= tolerance_ns for stamp in match.values())
-        fresh = all(last.get(topic) != stamp for topic, stamp in match.items())
-        if near and fresh:
+    for row in nearest[near].tolist():
+        match = dict(zip(ordered, row, strict=True))
+        # A message is in one match.
+        if not found or found[-1].items().isdisjoint(match.items()):
             found.append(match)
-            last = match
     return found
 
 

@@ -152,15 +152,6 @@ SETTLE_S = 5.0
 MAX_PENDING = 1000
 
 
-@dataclass(frozen=True)
-class FrameLosses:
-    """Frames missing on each topic, of those `expected` by run_state or seen on any topic."""
-
-    expected: int
-    source: str
-    missed: dict[str, int]
-
-
 class FrameLedger:
     """Stamps of topics with one message per frame; `repeat_topic` shows repeated frames."""
 
@@ -206,8 +197,11 @@ class FrameLedger:
             self._first_state = (frames_published, stamp_ns)
         self._last_published = frames_published
 
-    def losses(self) -> FrameLosses:
-        """Compare received with published frames."""
+    def losses(self) -> tuple[int, str, dict[str, int]]:
+        """Return how many frames were expected, by what, and how many each topic missed.
+
+        They are expected by run_state, or because they are on any topic.
+        """
         # The frames of a run count from when the recorder joined.
         published, stamp_ns = self._first_state or (0, 0)
         start_ns = stamp_ns if published else -(2**62)
@@ -222,7 +216,7 @@ class FrameLedger:
             if published >= expected - 1:
                 expected, source = max(published, expected), 'run_state'
         missed = {topic: expected - len(stamps) for topic, stamps in received.items()}
-        return FrameLosses(expected, source, missed)
+        return expected, source, missed
 
     def _is_complete(self, stamp_ns: int) -> bool:
         topics = self._pending[stamp_ns]
