@@ -17,21 +17,19 @@ from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
 
 from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.base.strict import FilePath, Strict
-from osmabench_ros.errors import ConfigError, SceneError, choose, suggestion
+from osmabench_ros.errors import ConfigError, SceneError, choose
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.assets import center_meshes, get_axes, load_meshes, map_linearly
 from osmabench_ros.scenes.ground_truth import (
+    build_ground_truth_graph,
     find_room_of,
     is_structure,
-    make_object_node,
     measure_sizes,
-    sample_object_surfaces,
 )
 from osmabench_ros.scenes.scene import Light, Material, Scene, SceneObject, make_triple
 from osmabench_ros.scenes.visibility import RayCaster
 from osmabench_ros.semantics.labels import COLOR_EXAMPLES, UNLABELLED
-from osmabench_ros.semantics.relations import derive_relations
 from osmabench_ros.semantics.scene_graph import RelationType
 
 # Surfaces may reach this far into each other: objects on a rug or a cushion.
@@ -52,11 +50,8 @@ def find_holders(scene: Scene, places: Iterable[AxisAlignedBox]) -> dict[int, tu
     )
     if not near:
         return {}
-    part = replace(scene, objects=near)
-    surfaces = {key: points for key, (points, _) in sample_object_surfaces(part).items()}
-    nodes = [make_object_node(part, item) for item in near]
     held: dict[int, tuple[int, int]] = {}
-    for edge in derive_relations(nodes, surfaces=surfaces):
+    for edge in build_ground_truth_graph(replace(scene, objects=near)).edges:
         firmness = _FIRMNESS.get(edge.type, 0)
         if firmness > held.get(edge.source, (0, 0))[0]:
             held[edge.source] = (firmness, edge.target)
@@ -98,15 +93,11 @@ def _find_touching(items: Sequence[SceneObject]) -> list[SceneObject]:
 
 def find_carried_objects(scene: Scene, item: SceneObject) -> tuple[SceneObject, ...]:
     """Return the objects on, in or attached to an object, directly or over others."""
-    found: dict[int, SceneObject] = {item.instance_id: item}
+    found = {item.instance_id: item}
     held = find_holders(scene, (item.box,))
-    grown = True
-    while grown:
-        taken = [key for key, (_, by) in held.items() if by in found and key not in found]
+    while taken := [key for key, (_, by) in held.items() if by in found and key not in found]:
         found |= {key: scene.by_instance[key] for key in taken}
-        grown = bool(taken)
-        if grown:
-            held |= find_holders(scene, (scene.by_instance[key].box for key in taken))
+        held |= find_holders(scene, (scene.by_instance[key].box for key in taken))
     return tuple(found.values())[1:]
 
 
@@ -135,10 +126,9 @@ def _shrink(item: SceneObject) -> SceneObject:
     box = item.box
     factor = np.maximum(1.0 - 2 * TOUCH_M / np.maximum(box.size, 1e-6), 0.2)
     points = (item.world_vertices - box.center) * factor + box.center
-    local = item.pose.inverse().transform(points)
-    counts = np.cumsum([len(mesh.vertices) for mesh in item.meshes])[:-1]
-    pairs = zip(item.meshes, np.split(local.astype(np.float32), counts), strict=True)
-    return replace(item, meshes=tuple(replace(mesh, vertices=part) for mesh, part in pairs))
+    local = item.pose.inverse().transform(points).astype(np.float32)
+    whole = replace(item.meshes[0], vertices=local, faces=item.world_faces)
+    return replace(item, meshes=(whole,))
 
 
 def _passes(item: SceneObject, caster: RayCaster, where: AxisAlignedBox) -> bool:
@@ -184,13 +174,12 @@ class _Context:
 
     def find(self, name: str) -> SceneObject:
         """Return the only object of a name."""
-        found = [item for item in self.scene.objects if item.name == name]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise SceneError(f'{self.where}: {len(found)} objects are named "{name}"')
         names = [item.name for item in self.scene.objects]
-        raise SceneError(f'{self.where}: there is no object "{name}". {suggestion(name, names)}')
+        choose(name, names, SceneError, f'{self.where}: there is no object "{name}"')
+        found = [item for item in self.scene.objects if item.name == name]
+        if len(found) > 1:
+            raise SceneError(f'{self.where}: {len(found)} objects are named "{name}"')
+        return found[0]
 
     def find_movable(self, name: str) -> SceneObject:
         """Return the only object of a name, which is not a part of the building."""
@@ -206,37 +195,32 @@ class _Context:
 
         Lights of objects that change go where they do, by a `shift`; others go with their object.
         """
+        before = self.scene.by_instance
         fresh = {item.instance_id: item for item in new}
-        changed = [self.scene.by_instance.get(key) for key in (*fresh, *gone)]
-        found = [select_lights_of(self.scene, item) for item in changed if item is not None]
-        shining = {light.name for part in found for light in part}
-        kept = [item for item in self.scene.objects if item.instance_id not in gone]
-        objects = [fresh.pop(item.instance_id, item) for item in kept]
+        left = [before[key] for key in (*fresh, *gone) if key in before]
+        shining = {light.name for item in left for light in select_lights_of(self.scene, item)}
         lights = [light for light in self.scene.lights if shift or light.name not in shining]
         if shift is not None:
             lights = [_shift_light(x, shift) if x.name in shining else x for x in lights]
-        scene = replace(self.scene, objects=(*objects, *fresh.values()), lights=tuple(lights))
-        self._check(scene, [item.instance_id for item in scene.objects if item not in kept], gone)
+        objects = {key: item for key, item in before.items() if key not in gone} | fresh
+        scene = replace(self.scene, objects=tuple(objects.values()), lights=tuple(lights))
+        self._check(scene, left, fresh)
         return scene
 
-    def _check(self, scene: Scene, touched: Collection[int], gone: Collection[int]) -> None:
-        before = self.scene
-        for key in touched:
-            item = scene.by_instance[key]
-            met = find_collision(scene, item, touched)
+    def _check(self, scene: Scene, left: Sequence[SceneObject], new: Collection[int]) -> None:
+        for item in scene.objects:
+            met = find_collision(scene, item, new) if item.instance_id in new else None
             if met is not None and not self._is_old_collision(item, met):
                 raise SceneError(f'{self.where}: "{item.name}" would collide with "{met.name}"')
-        left = [before.by_instance[key] for key in {*touched, *gone} & before.by_instance.keys()]
         resting = {
             part.instance_id
             for item in left
-            for part in (item, *find_carried_objects(before, item))
+            for part in (item, *find_carried_objects(self.scene, item))
         }
-        places = [*(item.box for item in left), *(scene.by_instance[k].box for k in touched)]
-        was = find_holders(before, places)
-        now = find_holders(scene, places)
-        for key in sorted((resting | set(touched)) - set(gone)):
-            needed = was.get(key, (0, 0))[0] if key in before.by_instance else 1
+        places = [*(item.box for item in left), *(scene.by_instance[key].box for key in new)]
+        was, now = (find_holders(known, places) for known in (self.scene, scene))
+        for key in sorted((resting | set(new)) & scene.by_instance.keys()):
+            needed = was.get(key, (0, 0))[0] if key in self.scene.by_instance else 1
             if now.get(key, (0, 0))[0] < needed:
                 name = scene.by_instance[key].name
                 remedy = 'choose another place, or move or remove it first'
@@ -250,18 +234,15 @@ class _Context:
         pair = replace(self.scene, objects=(old, self.scene.by_instance[met.instance_id]))
         return find_collision(pair, old, ()) is not None
 
-    def make_id(self) -> int:
-        """Return an instance id that no object or room has."""
-        rooms = [room.id for room in self.scene.rooms]
-        return 1 + max([item.instance_id for item in self.scene.objects] + rooms)
-
     def make(self, change: New, name: str) -> SceneObject:
         """Return the added object, upright about the origin, with a new id and no room."""
         if name in {item.name for item in self.scene.objects}:
             raise SceneError(f'{self.where}: there is an object "{name}" already; choose "name"')
+        taken = [item.instance_id for item in self.scene.objects]
+        key = 1 + max(taken + [room.id for room in self.scene.rooms])
         if change.file is None:
             like = self.find_movable(change.like)
-            return replace(like, instance_id=self.make_id(), name=name, room_id=None)
+            return replace(like, instance_id=key, name=name, room_id=None)
         known = self.scene.label_set.by_name
         problem = f'{self.where}: the scene has no class "{change.label}"'
         choose(change.label, known, SceneError, problem)
@@ -269,16 +250,19 @@ class _Context:
         axes = get_axes(change.file)
         meshes, _ = center_meshes([map_linearly(mesh, axes) for mesh in loaded])
         class_id = self.scene.label_set.id_of(change.label)
-        item = SceneObject(self.make_id(), name, class_id, meshes)
+        item = SceneObject(key, name, class_id, meshes)
         return replace(item, attributes=measure_sizes(item))
 
-    def place(self, item: SceneObject, at: Iterable[float], turn_deg: float) -> SceneObject:
+    def place(self, item: SceneObject, at: ArrayLike, turn_deg: float) -> SceneObject:
         """Return a turned object with the middle of its lower side at a point of the world."""
         turned = replace(item, pose=displace(item, turn_deg) @ item.pose)
-        box = turned.box
-        foot = np.array([*box.center[:2], box.minimum[2]])
-        pose = Pose(np.eye(3), np.array(list(at)) - foot) @ turned.pose
+        pose = Pose(np.eye(3), np.subtract(at, find_foot(turned.box))) @ turned.pose
         return _assign_room(replace(turned, pose=pose), self.scene)
+
+
+def find_foot(box: AxisAlignedBox) -> NDArray[np.float64]:
+    """Return the middle of the lower side of a box."""
+    return np.array([*box.center[:2], box.minimum[2]])
 
 
 def _assign_room(item: SceneObject, scene: Scene) -> SceneObject:
@@ -305,9 +289,8 @@ def _shift_light(light: Light, shift: Pose) -> Light:
 
 def _replace_object(scene: Scene, item: SceneObject) -> Scene:
     """Return a scene with an object in place of the one with its id."""
-    key = item.instance_id
-    objects = (item if old.instance_id == key else old for old in scene.objects)
-    return replace(scene, objects=tuple(objects))
+    objects = {**scene.by_instance, item.instance_id: item}
+    return replace(scene, objects=tuple(objects.values()))
 
 
 def displace(item: SceneObject, turn_deg: float, offset_m: ArrayLike = (0, 0, 0)) -> Pose:
@@ -399,8 +382,8 @@ class Replace(New):
         """Return the scene after this change."""
         old = at.find_movable(self.object)
         new = at.make(self, self.name or f'{old.name}_replaced')
-        foot = [*old.box.center[:2], old.box.minimum[2]]
-        return at.replace_objects([at.place(new, foot, self.turn_deg)], {old.instance_id})
+        new = at.place(new, find_foot(old.box), self.turn_deg)
+        return at.replace_objects([new], {old.instance_id})
 
 
 class Recolor(Strict):
@@ -424,12 +407,10 @@ class Recolor(Strict):
     def apply(self, at: _Context) -> Scene:
         """Return the scene after this change."""
         item = at.find(self.object)
-        known = {key: str(value) for key, value in item.attributes.items() if key == 'material'}
-        if self.like:
-            like = at.find(self.like)
-            look = like.meshes[0].material
-            known = {k: str(v) for k, v in like.attributes.items() if k in ('color', 'material')}
-        else:
+        source = at.find(self.like) if self.like else item
+        look = source.meshes[0].material
+        known = {k: str(v) for k, v in source.attributes.items() if k in ('color', 'material')}
+        if self.color:
             look = Material(make_triple(np.array(COLOR_EXAMPLES[self.color]) / 255))
             known['color'] = self.color
         if self.material:
@@ -496,11 +477,10 @@ class Switch(Strict):
         lights = named or [light for item in things for light in select_lights_of(at.scene, item)]
         if not lights:
             raise SceneError(f'{at.where}: no light of the scene belongs to "{self.lamp}"')
-        shining = [light.name for light in lights if light.intensity]
-        if bool(shining) is self.on:
-            raise SceneError(f'{at.where}: "{self.lamp}" is {"on" if self.on else "off"} already')
+        state = 'on' if self.on else 'off'
+        if any(light.intensity for light in lights) is self.on:
+            raise SceneError(f'{at.where}: "{self.lamp}" is {state} already')
         intensity = self.intensity if self.on else 0.0
-        state = {'state': 'on' if self.on else 'off'}
         chosen = {light.name for light in lights}
         switched = (
             replace(light, intensity=intensity) if light.name in chosen else light
@@ -510,7 +490,7 @@ class Switch(Strict):
         for item in scene.objects:
             is_lamp = scene.class_name(item).split()[-1:] in (['lamp'], ['light'])
             if is_lamp and chosen & {light.name for light in select_lights_of(scene, item)}:
-                changed = replace(item, attributes={**item.attributes, **state})
+                changed = replace(item, attributes={**item.attributes, 'state': state})
                 scene = _replace_object(scene, changed)
         return scene
 

@@ -13,11 +13,11 @@ from pydantic.dataclasses import dataclass
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.language.embedding import Embedder
 from osmabench_ros.maps.semantic_map import SemanticMap
+from osmabench_ros.scenes.changes import find_foot
 from osmabench_ros.semantics.relations import derive_relations
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
 from osmabench_ros.suites.hypo3d.frame import Side, frame_of
 from osmabench_ros.vqa import wording
-from osmabench_ros.vqa.answering.answerer import OneByOne
 from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.questions import Answer, Inquiry
@@ -54,12 +54,7 @@ class DescribedChange:
     @property
     def sentence(self) -> str:
         """The change as a sentence, which `read_change` reads back."""
-        words = {
-            'facing': self.facing,
-            'number': f'{self.number:g}',
-            'side': self.side.value,
-            'color': self.color,
-        }
+        words: dict[str, Any] = {**vars(self), 'number': f'{self.number:g}'}
         text = wording.fill_wording(_WORDINGS[self.type], (self.thing, self.other), words)
         return text[0].upper() + text[1:]
 
@@ -82,8 +77,7 @@ _READ = {kind: wording.compile_wording(text) for kind, text in _WORDINGS.items()
 def read_change(sentence: str) -> DescribedChange | None:
     """Return the change that a sentence describes, None if it is worded otherwise."""
     for kind, pattern in _READ.items():
-        match = pattern.fullmatch(sentence.strip())
-        if match is not None:
+        if match := pattern.fullmatch(sentence.strip()):
             nouns, words = wording.read_match(match)
             fields: dict[str, Any] = dict(zip(('thing', 'other'), nouns, strict=False)) | words
             return DescribedChange(kind, **fields)
@@ -101,34 +95,27 @@ def apply_to_graph(
     """
     graph = reader.graph
     thing = reader.named(change.thing)
-    other = reader.named(change.other)
-    if thing is None or thing.box is None:
+    other = reader.named(change.other) if change.other else thing
+    if not (thing and thing.box and other and other.box):
         return None
+    key = 1 + max(graph.by_id) if new_id is None else new_id
     if change.type is ChangeType.REMOVAL:
         return _change_graph(graph, gone=thing.id)
     if change.type is ChangeType.ATTRIBUTE:
         attributes = {**thing.attributes, 'color': change.color}
         return _change_graph(graph, replace(thing, attributes=attributes))
-    frame = frame_of(reader, change.facing)
-    shift = None if frame is None else frame.axis(change.side) * change.number
-    if change.type is ChangeType.MOVEMENT and shift is not None:
-        return _change_graph(graph, _shift_node(thing, shift))
-    if other is None or other.box is None:
-        return None
-    key = 1 + max(graph.by_id) if new_id is None else new_id
     if change.type is ChangeType.REPLACEMENT:
-        new = _shift_node(other, _find_foot(thing.box) - _find_foot(other.box))
+        new = _shift_node(other, find_foot(thing.box) - find_foot(other.box))
         return _change_graph(graph, replace(new, id=key, parent=thing.parent), gone=thing.id)
-    if shift is None:
+    frame = frame_of(reader, change.facing)
+    if frame is None:
         return None
+    shift = frame.axis(change.side) * change.number
+    if change.type is ChangeType.MOVEMENT:
+        return _change_graph(graph, _shift_node(thing, shift))
     level = [1.0, 1.0, 0.0]
     new = _shift_node(thing, (other.box.center + shift - thing.box.center) * level)
     return _change_graph(graph, replace(new, id=key, parent=other.parent))
-
-
-def _find_foot(box: AxisAlignedBox) -> NDArray[np.float64]:
-    """Return the middle of the lower side of a box."""
-    return np.array([*box.center[:2], box.minimum[2]])
 
 
 def find_touched_nodes(before: SceneGraph, after: SceneGraph) -> frozenset[int]:
@@ -150,41 +137,33 @@ def _change_graph(graph: SceneGraph, new: SceneNode | None = None, gone: int = 0
         if node.id != gone
     }
     nodes = old if new is None else old | {new.id: new}
-    moved = {key for key, node in nodes.items() if key not in old or node.box is not old[key].box}
-    ends = nodes.keys() - moved
-    kept = [edge for edge in graph.edges if {edge.source, edge.target} <= ends]
-    derived = [
-        edge
-        for edge in derive_relations(tuple(nodes.values()))
-        if edge.source in moved or edge.target in moved
-    ]
-    return replace(graph, nodes=tuple(nodes.values()), edges=(*kept, *derived))
+    same = {key for key, node in old.items() if nodes[key].box is node.box}
+    kept = [edge for edge in graph.edges if {edge.source, edge.target} <= same]
+    derived = derive_relations(tuple(nodes.values()))
+    changed = [edge for edge in derived if not {edge.source, edge.target} <= same]
+    return replace(graph, nodes=tuple(nodes.values()), edges=(*kept, *changed))
 
 
-class RuleOfChanges(OneByOne):
+class RuleOfChanges(RuleAnswerer):
     """Applies the change that a question describes to the recorded graph, and answers from that.
 
     A change of an object that the map lacks leaves it as it is.
     """
 
-    def __init__(self, embedder: Embedder | None = None) -> None:
-        self._embedder = embedder
-
     def answering(self, semantic_map: SemanticMap) -> Callable[[Inquiry], Answer]:
         """Return what answers each question; the map after each change is kept."""
         reader = GraphReader.of_map(semantic_map, self._embedder)
-        answer_from = RuleAnswerer(self._embedder).answering
+        answer_from = super().answering
 
         @cache
         def apply(sentence: str) -> tuple[Callable[[Inquiry], Answer], str]:
             change = read_change(sentence)
-            if change is None:
-                note = 'the change is not worded as the rules know' if sentence else ''
-                return answer_from(semantic_map), note
-            graph = apply_to_graph(reader, change)
-            if graph is None:
-                return answer_from(semantic_map), 'the map lacks a thing that the change names'
-            return answer_from(replace(semantic_map, graph=graph)), ''
+            graph = None if change is None else apply_to_graph(reader, change)
+            if graph is not None:
+                return answer_from(replace(semantic_map, graph=graph)), ''
+            lacks = 'the map lacks a thing that the change names'
+            note = lacks if change else 'the change is not worded as the rules know'
+            return answer_from(semantic_map), note if sentence else ''
 
         def answer(item: Inquiry) -> Answer:
             answering, note = apply(item.context_change)
