@@ -64,20 +64,16 @@ class WorldFrame:
         45 degrees wide; '' within DEAD_BAND_RAD of a border, or closer than NEAREST_M.
         """
         offset = (thing.center - origin.center)[:2]
-        if float(np.linalg.norm(offset)) < NEAREST_M:
-            return ''
         turns = (math.atan2(offset[1], offset[0]) - self.front_rad) / (math.pi / 4)
         sector = round(turns)
-        if abs(turns - sector) * math.pi / 4 > math.pi / 8 - DEAD_BAND_RAD:
-            return ''
-        return _EIGHT[sector % 8]
+        is_clear = abs(turns - sector) * math.pi / 4 <= math.pi / 8 - DEAD_BAND_RAD
+        return _EIGHT[sector % 8] if is_clear and np.linalg.norm(offset) >= NEAREST_M else ''
 
 
 def _find_bounds(graph: SceneGraph) -> AxisAlignedBox:
     """Return the box around all objects of a graph except rooms."""
     boxes = [n.box for n in graph.nodes if n.box is not None and n.kind is not NodeKind.ROOM]
-    corners = [corner for box in boxes for corner in (box.minimum, box.maximum)]
-    return AxisAlignedBox.around(np.array(corners or [np.zeros(3)]))
+    return AxisAlignedBox.holding(boxes or [AxisAlignedBox(np.zeros(3), np.zeros(3))])
 
 
 def choose_anchors(graph: SceneGraph, names: Mapping[int, str]) -> str:

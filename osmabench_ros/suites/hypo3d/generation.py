@@ -13,7 +13,7 @@ from osmabench_ros.scenes import changes
 from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.scenes.scene import Scene, make_triple
 from osmabench_ros.semantics.relations import LIMITS
-from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.suites.hypo3d import frame
 from osmabench_ros.suites.hypo3d.described_change import (
@@ -22,12 +22,12 @@ from osmabench_ros.suites.hypo3d.described_change import (
     apply_to_graph,
     find_touched_nodes,
 )
-from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.english import BASIC_COLORS, confusable
 from osmabench_ros.vqa.evaluation import UNSEEABLE
 from osmabench_ros.vqa.exact import generation, view
+from osmabench_ros.vqa.exact.relations import NEAR
 from osmabench_ros.vqa.graph_index import centre_distance_m
-from osmabench_ros.vqa.kinds import Query, QueryKind
+from osmabench_ros.vqa.kinds import ATTACHED, IN, NEXT_TO, ON, Query, QueryKind
 from osmabench_ros.vqa.questions import Question, question_id
 
 SUITE = 'hypo3d'
@@ -40,18 +40,12 @@ _MOST_TRIALS = 30
 # Objects around the changed one that questions are about.
 _NEAREST = 16
 
-_REACH_M = {
-    RelationType.NEXT_TO.value: LIMITS.next_to_m,
-    RelationType.NEAR.value: LIMITS.near_m,
-}
+_REACH_M = {NEXT_TO: LIMITS.next_to_m, NEAR: LIMITS.near_m}
 _ASKED = generation.QuestionSet(
     SUITE, 'hypo3d/2', generation.ALL_CATEGORIES, (), tolerances={QueryKind.DISTANCE: 0.3}
 )
 _Drawn = tuple[DescribedChange, changes.Change]
 _Answers = Mapping[Query, view.Draft]
-
-# Relations of an object to another that takes it along.
-_HELD = frozenset({RelationType.ON.value, RelationType.IN.value, RelationType.ATTACHED_TO.value})
 
 
 class Hypo3DRun(str, Enum):
@@ -89,14 +83,11 @@ class ChangeChooser:
         self._scene = scene
         self._truth = truth
         self._rng = np.random.default_rng([seed, 3])
-        self._seen = frozenset(truth.seen_instances)
         # Hidden attributes must not be needed, not even to distinguish objects.
         visible = [g.drop_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
         graphs = [truth.graph, truth.evaluated_graph, *visible]
-        self.before = self._view_graphs(graphs, self._seen)
-        self._readers = [
-            GraphReader(graph, scene.label_set.by_name, ids=self._seen) for graph in graphs
-        ]
+        self.before = self._view_graphs(graphs, truth.seen_instances)
+        self._readers = [self.before.reader, *self.before.others[: len(graphs) - 1]]
         self.facing = frame.choose_anchors(truth.graph, self.before.names)
         self._used = set(frame.read_anchors(self.facing).values())
         world = frame.frame_of(self._readers[0], self.facing)
@@ -105,7 +96,7 @@ class ChangeChooser:
             for side, number in product(frame.Side, _DISTANCES_M)
             if world is not None
         ]
-        held = [edge for edge in truth.graph.edges if edge.type in _HELD]
+        held = [edge for edge in truth.graph.edges if edge.type in (ON, IN, ATTACHED)]
         laden = {edge.target for edge in held}
         self._movable = [node for node in self.before.named_boxed if node.id not in laden]
         floor = {node.id for node in truth.graph.of_kind(NodeKind.BACKGROUND)}
@@ -144,7 +135,7 @@ class ChangeChooser:
             self._used |= {described.thing, described.other}
             touched = find_touched_nodes(self._truth.graph, by_rule[0])
             after = [build_ground_truth_graph(scene), *by_rule[1:]]
-            seen = self._view_graphs(after, {*self._seen, new_id})
+            seen = self._view_graphs(after, {*self._truth.seen_instances, new_id})
             return Hypothesis(change, described, scene, seen, touched)
         return None
 
@@ -208,15 +199,15 @@ def hypothetical_questions(
     """
     chooser = ChangeChooser(scene, truth, seed)
     made = chooser.list_hypotheses(count)
-    drawn = [_draw_queries(chooser, item, seed) for item in made]
-    queries = [query for asked in drawn for found in asked.values() for query in found]
-    views = [chooser.before, *(item.after for item in made)]
-    before, *after = (_find_answers(item, queries) for item in views)
+    drawn = {item: _draw_queries(chooser, item, seed) for item in made}
+    queries = [query for asked in drawn.values() for found in asked.values() for query in found]
+    before = _find_answers(chooser.before, queries)
+    after = {item: _find_answers(item.after, queries) for item in made}
     questions: dict[str, Question] = {}
     for number, item in enumerate(made):
         nodes = tuple(sorted(item.touched & truth.graph.by_id.keys()))
-        for category, query in _choose_queries(drawn[number], before, after[number]):
-            for run, draft, sentence in _list_runs(query, number, made, before, after):
+        for category, query in _choose_queries(drawn[item], before, after[item]):
+            for run, draft, sentence in _list_runs(query, item, before, after):
                 about = replace(draft, nodes=nodes)
                 question = generation.question_of(about, scene_key, seed, _ASKED)
                 assert question is not None, query
@@ -230,8 +221,8 @@ def hypothetical_questions(
                     'number': str(number),
                 }
                 key = question_id(SUITE, scene_key, f'{sentence}\n{question.text}')
-                named = replace(question, id=key, category=category, provenance=provenance)
-                questions.setdefault(key, replace(named, context_change=sentence))
+                asked = replace(question, id=key, category=category, context_change=sentence)
+                questions.setdefault(key, replace(asked, provenance=provenance))
     return list(questions.values()), [item.change for item in made]
 
 
@@ -239,9 +230,8 @@ def _find_answers(scene_view: view.SceneView, queries: Sequence[Query]) -> _Answ
     """Return the answers to those queries that have one, in whichever way a scene is seen."""
     drafts = [view.Draft(query, query.kind.category) for query in queries]
     asked = replace(_ASKED, sources=(lambda *_: iter(drafts),))
-    return {
-        draft.query: draft for draft in generation.candidates(scene_view, 0, len(queries), asked)
-    }
+    found = generation.candidates(scene_view, 0, len(queries), asked)
+    return {draft.query: draft for draft in found}
 
 
 def _is_affected(now: view.Draft, was: view.Draft | None) -> bool:
@@ -263,21 +253,17 @@ def _choose_queries(
 
 
 def _list_runs(
-    query: Query,
-    number: int,
-    made: Sequence[Hypothesis],
-    before: _Answers,
-    after: Sequence[_Answers],
+    query: Query, own: Hypothesis, before: _Answers, after: Mapping[Hypothesis, _Answers]
 ) -> Iterator[tuple[Hypo3DRun, view.Draft, str]]:
     """Yield the runs of a query about a change, with its answer and the change in words."""
-    yield Hypo3DRun.TOLD, after[number][query], made[number].described.sentence
+    yield Hypo3DRun.TOLD, after[own][query], own.described.sentence
     was = before.get(query)
     if was is None:
         return
     yield Hypo3DRun.UNCHANGED, was, ''
-    for other, answers in zip(made, after, strict=True):
+    for other, answers in after.items():
         is_named = {other.described.thing, other.described.other} & set(query.phrases)
-        now = None if is_named or other is made[number] else answers.get(query)
+        now = None if is_named or other is own else answers.get(query)
         if now is not None and now.answer == was.answer:
             yield Hypo3DRun.IRRELEVANT, was, other.described.sentence
             return
@@ -297,13 +283,11 @@ def _draw_queries(chooser: ChangeChooser, made: Hypothesis, seed: int) -> dict[s
     changed = [g.by_id[key] for key in sorted(made.touched) for g in graphs if key in g.by_id]
     labels = sorted({view.label_of(node) for node in changed if node.label})
     # Without a name that it keeps, only classes are asked about.
-    things = [(name,) for name in (made.described.thing,) if name in ids]
-    distances_m = {
-        name: centre_distance_m(before.graph.by_id[key], changed[0])
-        for name, key in ids.items()
-        if name != made.described.thing
-    }
-    near = sorted(distances_m, key=lambda name: distances_m[name])[:_NEAREST]
+    name = made.described.thing
+    things = [(name,)] if name in ids else []
+    others = [other for other in ids if other != name]
+    others.sort(key=lambda other: centre_distance_m(before.graph.by_id[ids[other]], changed[0]))
+    near = others[:_NEAREST]
     pairs = [(*thing, other) for thing in things for other in view.shuffled(rng, near)]
     color = made.described.color
     painted = things if color else []
@@ -326,11 +310,10 @@ def _draw_queries(chooser: ChangeChooser, made: Hypothesis, seed: int) -> dict[s
             [
                 Query(QueryKind.RELATED, x, relation)
                 for x, relation in product(pairs, _REACH_M)
-                if _is_clear((before, after), relation, *(ids[name] for name in x))
+                if _is_clear((before, after), relation, [ids[other] for other in x])
             ],
             [Query(QueryKind.COLOR_OF, x) for x in painted],
-            [Query(QueryKind.HAS_COLOR, x, color) for x in painted],
-            [Query(QueryKind.HAS_COLOR, x, old) for x in painted],
+            *([Query(QueryKind.HAS_COLOR, x, said) for x in painted] for said in (color, old)),
         ],
     }
     return {
@@ -339,11 +322,10 @@ def _draw_queries(chooser: ChangeChooser, made: Hypothesis, seed: int) -> dict[s
     }
 
 
-def _is_clear(views: Iterable[view.SceneView], relation: str, first: int, second: int) -> bool:
-    """Return whether objects are related, or too far apart for anybody to call them so."""
-    for known in views:
-        one, other = (known.graph.by_id[key].known_box for key in (first, second))
-        is_far = one.measure_gap(other) > _REACH_M[relation]
-        if not is_far and not known.index.related(relation, first, second):
-            return False
-    return True
+def _is_clear(views: Iterable[view.SceneView], relation: str, ids: Sequence[int]) -> bool:
+    """Return whether two objects are related, or too far apart for anybody to call them so."""
+    return all(
+        known.index.related(relation, *ids) or one.measure_gap(other) > _REACH_M[relation]
+        for known in views
+        for one, other in ([known.graph.by_id[key].known_box for key in ids],)
+    )

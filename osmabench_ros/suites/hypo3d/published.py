@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.language.embedding import Embedder, SentenceEmbedder
+from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.suites.hypo3d.described_change import ChangeType
 from osmabench_ros.vqa.judging.reading import NUMBER_WORDS
@@ -25,10 +25,8 @@ _SPOKEN: Mapping[str, str] = {
     **dict.fromkeys(('to the', 'by the', 'on the', 'near', 'next', 'corner'), ''),
     **dict.fromkeys(('behind', 'bottom', 'bottom of', 'south', 'backward'), 'back'),
     **dict.fromkeys(('top', 'in front of', 'north', 'forward'), 'front'),
-    **{f'{side} side': side for side in _SIDES},
-    **{f'{side} of': side for side in _SIDES},
-    **{f'on the {side}': side for side in _LATERAL},
-    **{f'on the {side} of': side for side in _LATERAL},
+    **{f'{side} {word}': side for side in _SIDES for word in ('side', 'of')},
+    **{f'on the {side}{word}': side for side in _LATERAL for word in ('', ' of')},
     'east': 'right',
     'west': 'left',
     'northwest': 'front left',
@@ -43,6 +41,7 @@ _NUMBERS: Mapping[str, int] = {
     **{word: 10 * number for number, word in enumerate(_TENS, start=3)},
     **_POWERS,
 }
+_COMPAT_NUMBERS = {**_NUMBERS, 'point': 0}
 
 
 def _compile_words(words: Iterable[str]) -> re.Pattern[str]:
@@ -64,18 +63,10 @@ def normalised(text: str) -> str:
     """
     text = _COMPAT.sub(lambda match: _SPOKEN[match[0]], text.lower())
     text = re.sub(r'[^a-z0-9\s]', '', _ARTICLES.sub('', text))
-    words: list[str] = []
-    counted = False
-    for word in text.split():
-        number = (
-            0 if word == 'point' else _NUMBERS.get(word, int(word) if word.isdigit() else None)
-        )
-        if number is not None:
-            words.append(str(number))
-            counted = True
-        elif not counted:
-            words.append(word)
-    return ' '.join(words)
+    words = [str(_COMPAT_NUMBERS.get(word, word)) for word in text.split()]
+    first = next((place for place, word in enumerate(words) if word.isdigit()), len(words))
+    numbers = [str(int(word)) for word in words[first:] if word.isdigit()]
+    return ' '.join(words[:first] + numbers)
 
 
 _STRICT_SPOKEN = {
@@ -135,11 +126,6 @@ def _read_number(match: re.Match[str]) -> str:
     return f'{total + part}.{decimals}' if decimals else str(total + part)
 
 
-def exact_match(predicted: str, reference: str) -> float:
-    """Return 1 if two normalised answers are equal, else 0."""
-    return float(predicted == reference)
-
-
 def partial_match(predicted: str, reference: str) -> float:
     """Return the different words that two answers share per word of the reference (Hypo3D).
 
@@ -170,6 +156,9 @@ class _Changed(PublishedRow):
     questions_answers: tuple[_Asked, ...]
 
 
+# Changes by scene.
+_File = dict[str, tuple[_Changed, ...]]
+
 # An answer with its scene and its change.
 Row = tuple[str, _Changed, _Asked]
 
@@ -180,9 +169,7 @@ def read_hypo3d(paths: Sequence[Path]) -> list[Row]:
     return [
         (scene, change, item)
         for path in paths
-        for scene, changes in read_document(
-            dict[str, tuple[_Changed, ...]], path, remedy=remedy
-        ).items()
+        for scene, changes in read_document(_File, path, remedy=remedy).items()
         for change in changes
         for item in change.questions_answers
     ]
@@ -194,9 +181,7 @@ _MODES: Mapping[Mode, tuple[Callable[[str], str], Callable[[str, str], float]]] 
 }
 
 
-def compare_answers(
-    rows: Sequence[Row], mode: Mode, embedder: Embedder | None = None
-) -> Iterator[dict[str, Any]]:
+def compare_answers(rows: Sequence[Row], mode: Mode) -> Iterator[dict[str, Any]]:
     """Yield exact and partial match of answers, and the cosine of their sentence embeddings.
 
     The partial match of strict is `word_f1`, so that an answer gains nothing by naming more. An
@@ -205,19 +190,17 @@ def compare_answers(
     """
     normaliser, match = _MODES[mode]
     said = [(normaliser(x.predicted_answer), normaliser(x.answer)) for _, _, x in rows]
-    if embedder is None and SentenceEmbedder.is_available():
-        embedder = SentenceEmbedder()
     alike: Sequence[float | None] = [None] * len(said)
-    if embedder is not None:
-        first, second = (embedder.embed(texts) for texts in zip(*said, strict=True))
+    if SentenceEmbedder.is_available():
+        embed = SentenceEmbedder().embed
+        first, second = (embed(texts) for texts in zip(*said, strict=True))
         alike = (first * second).sum(axis=1).tolist()
-    types = [kind.value for kind in ChangeType]
     for (_, change, item), pair, close in zip(rows, said, alike, strict=True):
-        given = change.change_type
+        known = (kind.value for kind in ChangeType if kind.value in change.change_type.lower())
         yield {
-            'change_type': ('', next((kind for kind in types if kind in given.lower()), given)),
+            'change_type': ('', next(known, change.change_type)),
             'question_type': ('', *item.question_type.split()),
-            'em': exact_match(*pair),
+            'em': float(pair[0] == pair[1]),
             'pm': match(*pair),
             'similarity': close,
         }

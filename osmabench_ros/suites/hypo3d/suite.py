@@ -1,5 +1,6 @@
 """Hypo3D on scenes that change: answers of maps after a described or a mapped change."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,7 +23,6 @@ from osmabench_ros.suites.question_suite import (
     QuestionSuite,
 )
 from osmabench_ros.suites.suite import PreparedScene, SuiteContext
-from osmabench_ros.vqa.answering.answerer import Answerer
 from osmabench_ros.vqa.evaluation import QuestionedMap
 from osmabench_ros.vqa.exact.generation import same_answer
 from osmabench_ros.vqa.judging import Judge
@@ -81,6 +81,7 @@ class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
     options_type = Hypo3DOptions
     main_metrics = ((Mode.NONE, f'accuracy_{Hypo3DRun.TOLD.value}'),)
     published = PUBLISHED
+    make_rules = staticmethod(RuleOfChanges)
 
     def prepare(self, prepared: PreparedScene) -> list[Question]:
         """Choose changes and ask about them; write the changes, and a condition with the first."""
@@ -123,10 +124,6 @@ class Hypo3DSuite(QuestionSuite[Hypo3DOptions]):
         asked = super().prepare_map(context)
         return replace(asked, references={}) if self._options.change else asked
 
-    def make_rules(self, embedder: Embedder | None) -> Answerer:
-        """Return the answerer that makes described changes to the graph."""
-        return RuleOfChanges(embedder)
-
     def score(self, given: AskedQuestions) -> Iterator[MetricRecord]:
         """Yield accuracies by run, kind and change, hallucinations and staleness."""
         yield from accuracies(given.questions, given.verdicts, given.unserved)
@@ -168,16 +165,9 @@ def _keep_affected(questions: Iterable[Question]) -> list[Question]:
     return [item for item in questions if item.provenance['affected'] == 'yes']
 
 
-def _pair(
-    questions: Iterable[Question], others: Iterable[Question], *keys: str
-) -> list[tuple[Question, Question]]:
-    """Return questions with the others that say the same of some keys of their provenance."""
-
-    def read(item: Question) -> tuple[str, ...]:
-        return tuple(item.provenance[key] for key in keys)
-
-    known = {read(item): item for item in others}
-    return [(item, known[read(item)]) for item in questions if read(item) in known]
+def _place_of(question: Question) -> tuple[str, str]:
+    """Return the changed scene that a question is about, and the item that it asks."""
+    return question.provenance['changed_scene'], question.provenance['item']
 
 
 def imagination_gap(
@@ -189,19 +179,17 @@ def imagination_gap(
     of question and by type of change; the interval is over the changed scenes.
     """
     right = {verdict.question_id: verdict.correct for verdict in verdicts}
-    described = of_run(questions, Hypo3DRun.TOLD)
-    mapped = of_run(questions, Hypo3DRun.REMAPPED)
-    groups: dict[str, tuple[dict[tuple[str, str], bool], dict[tuple[str, str], bool]]] = {}
-    for told, remapped in _pair(described, mapped, 'changed_scene', 'item'):
-        about = told.provenance
-        for name in ('', told.category, about['change']):
-            before, after = groups.setdefault(name, ({}, {}))
-            before[about['changed_scene'], about['item']] = right[told.id]
-            after[about['changed_scene'], about['item']] = right[remapped.id]
-    for name, (before, after) in groups.items():
+    mapped = {_place_of(item): item for item in of_run(questions, Hypo3DRun.REMAPPED)}
+    groups: dict[str, dict[tuple[str, str], tuple[bool, bool]]] = defaultdict(dict)
+    for told in of_run(questions, Hypo3DRun.TOLD):
+        if remapped := mapped.get(_place_of(told)):
+            for name in ('', told.category, told.provenance['change']):
+                groups[name][_place_of(told)] = right[told.id], right[remapped.id]
+    for name, pairs in groups.items():
+        before, after = ({key: pair[i] for key, pair in pairs.items()} for i in (0, 1))
         gap = compute_paired_change(before, after)
         yield MetricRecord(
-            SUITE, '', 'imagination_gap', name, gap.value, gap.low, gap.high, len(before),
+            SUITE, '', 'imagination_gap', name, gap.value, gap.low, gap.high, len(pairs),
             higher_is_better=False,
         )  # fmt: skip
 
@@ -214,15 +202,17 @@ def compare_with_unchanged(
     Both are over the questions that are answered where no change is described. An answer is stale
     that the change changes, and that is wrong on a map that knows no change.
     """
-    values = {answer.question_id: answer.value for answer in answers if answer.value is not None}
-    plain = [item for item in of_run(questions, Hypo3DRun.UNCHANGED) if item.id in values]
-    flips = [
-        not same_answer(values.get(item.id), values[was.id], item.tolerance)
-        for item, was in _pair(of_run(questions, Hypo3DRun.IRRELEVANT), plain, 'item')
-    ]
+    values = {answer.question_id: answer.value for answer in answers}
+    plain = {
+        x.provenance['item']: values.get(x.id) for x in of_run(questions, Hypo3DRun.UNCHANGED)
+    }
     affected = _keep_affected(of_run(questions, Hypo3DRun.TOLD))
-    stale = _pair(affected, plain, 'item')
-    verdicts = judge.judge([(x, Answer(x.id, values[was.id], '')) for x, was in stale])
+    irrelevant, told = (
+        [(x, was) for x in part if (was := plain.get(x.provenance['item'])) is not None]
+        for part in (of_run(questions, Hypo3DRun.IRRELEVANT), affected)
+    )
+    flips = [not same_answer(values.get(x.id), was, x.tolerance) for x, was in irrelevant]
+    verdicts = judge.judge([(x, Answer(x.id, was, '')) for x, was in told])
     wrong = [not verdict.correct for verdict in verdicts]
     for metric, outcomes in (('hallucination_rate', flips), ('staleness', wrong)):
         yield MetricRecord.of_share(SUITE, '', metric, outcomes, higher_is_better=False)

@@ -17,7 +17,7 @@ from osmabench_ros.runs.config import MatrixConfig, SceneConfig
 from osmabench_ros.runs.evaluation import OVER_TIME, ReportOverTime
 from osmabench_ros.runs.matrix_on_disk import write_manifest
 from osmabench_ros.runs.preparation import Preparation
-from osmabench_ros.runs.report_model import RunReport, Status
+from osmabench_ros.runs.report_model import RunReport, Status, join_run
 from osmabench_ros.runs.run_manifest import write_run_manifest
 from osmabench_ros.runs.shared_path import PATH_FILE
 from osmabench_ros.scenes.changes import apply_changes
@@ -29,7 +29,7 @@ from osmabench_ros.suites.hypo3d.generation import (
     Hypo3DRun,
     hypothetical_questions,
 )
-from osmabench_ros.suites.hypo3d.suite import AFFECTED, imagination_gap
+from osmabench_ros.suites.hypo3d.suite import AFFECTED, imagination_gap, of_run
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.kinds import QueryKind
@@ -45,10 +45,6 @@ def generated():
     return hypothetical_questions(
         furnished_room(), truth_of_room(), scene_key='room', seed=SEED, count=5
     )
-
-
-def of(questions, run):
-    return [item for item in questions if item.provenance['run'] == run.value]
 
 
 def perfect_map():
@@ -91,7 +87,7 @@ def test_answers_after_a_described_change_are_those_of_the_changed_meshes(genera
         scene = apply_changes(furnished_room(), (change,))
         names = [scene.class_name(item) for item in scene.objects]
         assert build_ground_truth_graph(scene).by_id.keys() == scene.by_instance.keys()
-        for item in of(questions, Hypo3DRun.TOLD):
+        for item in of_run(questions, Hypo3DRun.TOLD):
             if item.provenance['changed_scene'] != scene.name:
                 continue
             query = parsed(item.text)
@@ -103,15 +99,15 @@ def test_answers_after_a_described_change_are_those_of_the_changed_meshes(genera
 
 def test_all_kinds_and_runs_are_asked_and_some_answers_change(generated):
     questions, _ = generated
-    told = of(questions, Hypo3DRun.TOLD)
+    told = of_run(questions, Hypo3DRun.TOLD)
     assert {item.category for item in told} == {'Scale', 'Direction', 'Semantic'}
     assert sum(item.provenance['affected'] == 'yes' for item in told) >= 5
     assert all(item.context_change for item in told)
-    plain = of(questions, Hypo3DRun.UNCHANGED)
+    plain = of_run(questions, Hypo3DRun.UNCHANGED)
     assert plain
     assert not any(item.context_change for item in plain)
     answers = {item.provenance['item']: item.answer for item in plain}
-    irrelevant = of(questions, Hypo3DRun.IRRELEVANT)
+    irrelevant = of_run(questions, Hypo3DRun.IRRELEVANT)
     assert irrelevant
     # What is told there has nothing to do with the answer.
     assert all(item.answer == answers[item.provenance['item']] for item in irrelevant)
@@ -148,9 +144,9 @@ def test_wrong_names_in_a_map_cost_accuracy(generated):
 def test_an_answer_that_an_irrelevant_change_flips_is_counted(generated):
     """In a map that takes the thing of one change for that of another, telling flips answers."""
     questions, _ = generated
-    irrelevant = of(questions, Hypo3DRun.IRRELEVANT)[0]
+    irrelevant = of_run(questions, Hypo3DRun.IRRELEVANT)[0]
     flipped = replace(irrelevant, context_change=of_item(questions, irrelevant).context_change)
-    asked = [*of(questions, Hypo3DRun.UNCHANGED), flipped]
+    asked = [*of_run(questions, Hypo3DRun.UNCHANGED), flipped]
     found = figures(perfect_map(), asked)
     assert found['hallucination_rate', ''].value == 1.0
     assert found['hallucination_rate', ''].n == 1
@@ -160,7 +156,7 @@ def of_item(questions, item):
     """Return the told question of an item, whose change does change the answer."""
     return next(
         other
-        for other in of(questions, Hypo3DRun.TOLD)
+        for other in of_run(questions, Hypo3DRun.TOLD)
         if other.provenance['item'] == item.provenance['item']
     )
 
@@ -182,7 +178,7 @@ def test_a_scene_that_was_mapped_again_is_asked_without_being_told(generated, tm
     graph = build_ground_truth_graph(scene)
     truth = replace(truth_of_room(), scene=scene.name, graph=graph, visible_graph=None)
     told = [
-        q for q in of(questions, Hypo3DRun.TOLD) if q.provenance['changed_scene'] == scene.name
+        q for q in of_run(questions, Hypo3DRun.TOLD) if q.provenance['changed_scene'] == scene.name
     ]
     assert told
     new, old = ground_truth_map(graph, graph.by_id, truth.label_set), perfect_map()
@@ -314,9 +310,8 @@ def test_figures_of_what_was_mapped_beside_stand_in_the_report_of_the_run(mapped
     plan, preparation = mapped
     again, live = matrix_on_disk.make_derived_matrices([plan])
     other = left(plan, matrix_on_disk.REMAPPED, again, preparation)
-    assert [
-        item.identity for item in matrix_on_disk.find_derived_runs(plan, matrix_on_disk.REMAPPED)
-    ] == [other.identity]
+    derived = matrix_on_disk.find_derived_runs(plan, matrix_on_disk.REMAPPED)
+    assert [item.identity for item in derived] == [other.identity]
     asked = told(plan)
     others = read_records(plan.shared_directory / 'questions.jsonl', Question)
     others = [q for q in others if q.suite != 'hypo3d'][:2]
@@ -324,9 +319,7 @@ def test_figures_of_what_was_mapped_beside_stand_in_the_report_of_the_run(mapped
     write_answers(plan, [*others, *asked], right=False)
     name = asked[0].provenance['changed_scene']
     remapped = [
-        replace(
-            q, id=f'{q.id}-again', provenance={**q.provenance, 'run': Hypo3DRun.REMAPPED.value}
-        )
+        replace(q, id=f'{q.id}-again', provenance={**q.provenance, 'run': 'remapped'})
         for q in asked
         if q.provenance['changed_scene'] == name
     ]
@@ -357,30 +350,21 @@ def write_answers(plan, questions, *, right):
 
 
 def write_growth(plan, values):
-    key = plan.identity.scene_key
-    common = {
-        'run_id': plan.identity.run_id, 'dataset': key.dataset, 'scene': key.scene,
-        'condition': plan.identity.condition, 'mapper': plan.identity.mapper,
-        'simulator': plan.identity.simulator, 'seed': key.seed, 'suite': 'hypo3d', 'mode': '',
-        'metric': AFFECTED, 'class_name': '', 'low': None, 'high': None, 'n': 5,
-        'higher_is_better': True, 'applicable': True,
-    }  # fmt: skip
-    moments = tuple(
-        ScoresAtTime(frames, frames, (MetricRecord(**common, value=value),))
+    shares = {
+        frames: join_run(plan.identity, [MetricRecord('hypo3d', '', AFFECTED, value=value, n=5)])
         for frames, value in values.items()
-    )
+    }
+    moments = tuple(ScoresAtTime(frames, frames, found) for frames, found in shares.items())
     growth = ReportOverTime(run_id=plan.identity.run_id, moments=moments, metrics=())
     (plan.directory / OVER_TIME).unlink(missing_ok=True)
     write_json(plan.directory / OVER_TIME, growth.model_dump(mode='json'))
 
 
-def test_a_language_model_is_told_of_the_change_and_asked_about_the_scene_after_it(tmp_path):
-    questions, _ = hypothetical_questions(
-        furnished_room(), truth_of_room(), scene_key='room', seed=1, count=2
-    )
-    truth = truth_of_room()
-    known = ground_truth_map(truth.graph, truth.seen_instances, truth.label_set)
-    context = SuiteContext('room', known, truth, questions=questions)
+def test_a_language_model_is_told_of_the_change_and_asked_about_the_scene_after_it(
+    generated, tmp_path
+):
+    questions, _ = generated
+    context = SuiteContext('room', perfect_map(), truth_of_room(), questions=questions)
     with LoopbackModels(reply=lambda _prompt: '{"answers": []}') as server:
         suite = make_suite('hypo3d', {
             'answerer': 'graph:openai:m', 'base_url': server.url, 'cache': str(tmp_path / 'cache'),
@@ -390,6 +374,6 @@ def test_a_language_model_is_told_of_the_change_and_asked_about_the_scene_after_
     prompts = '\n'.join(item.prompt for item in server.received)
     sentence = next(item.context_change for item in questions if item.context_change)
     assert sentence in prompts
-    assert 'answer for the scene after it' in ' '.join(prompts.split()).replace('\n', ' ')
+    assert 'answer for the scene after it' in ' '.join(prompts.split())
     assert found['accuracy_told'].value == 0.0, 'the model leaves all open'
     assert found['ceiling_ground_truth'].value == 1.0, 'the rules do not'
