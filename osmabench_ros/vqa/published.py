@@ -101,16 +101,12 @@ class Published(Generic[RowT]):
     arrange: Callable[[Scores], Scores] = list
 
     def score_files(self, paths: Sequence[Path]) -> Scores:
-        """Return the scores of files as they are printed."""
-        return self.arrange(self.score(self.read_rows(paths)))
-
-    def read_rows(self, paths: Sequence[Path]) -> Sequence[RowT]:
-        """Return the rows of files; QuestionError if there is none."""
+        """Return the scores of files as they are printed; QuestionError if there is no row."""
         rows = self.read(paths)
         if not rows:
             what = self.unit.removesuffix('s')
             raise QuestionError(f'{", ".join(map(str, paths))}: there is no {what} to score')
-        return rows
+        return self.arrange(self.score(rows))
 
     def score(self, rows: Sequence[RowT]) -> Scores:
         """Return the number of rows and the metrics of each mode and group."""
@@ -124,8 +120,7 @@ class Published(Generic[RowT]):
 
         if mode is Mode.STRICT and self.key is not None:
             # Reversed, so that the first row of a key is kept.
-            first = {self.key(row): row for row in reversed(rows)}
-            rows = list(reversed(first.values()))
+            rows = list({self.key(row): row for row in reversed(rows)}.values())[::-1]
         names = list(self.groups)
         # A mode may leave out all rows.
         table = pd.DataFrame(list(self.compare(rows, mode)) or {name: [] for name in names})

@@ -29,7 +29,8 @@ class LanguageModelJudge:
 
     def judge(self, pairs: Sequence[_Pair], progress: Progress = silent) -> list[Verdict]:
         """Return one verdict for each pair; IncompleteError holds all if the server failed."""
-        batches = _batches(pairs)
+        free = [pair for pair in pairs if _is_free(pair)]
+        batches = [free[i : i + BATCH] for i in range(0, len(free), BATCH)]
         outcomes = self._client.ask_all(
             [self._request(batch) for batch in batches],
             [partial(_parse_reply, batch) for batch in batches],
@@ -64,11 +65,6 @@ class LanguageModelJudge:
             for question, answer in batch
         ]
         return make_request(self._prompt, JudgedAnswers, items=items)
-
-
-def _batches(pairs: Sequence[_Pair]) -> list[Sequence[_Pair]]:
-    free = [pair for pair in pairs if _is_free(pair)]
-    return [free[i : i + BATCH] for i in range(0, len(free), BATCH)]
 
 
 def _parse_reply(batch: Sequence[_Pair], text: str) -> JudgedAnswers:
