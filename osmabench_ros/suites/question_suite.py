@@ -21,7 +21,7 @@ from osmabench_ros.vqa.answering.answerer import (
     make_answerer,
     parse_reference,
 )
-from osmabench_ros.vqa.answering.baselines import most_frequent
+from osmabench_ros.vqa.answering.baselines import constant, most_frequent
 from osmabench_ros.vqa.answering.language_model import DEFAULT_GRAPH_TOKENS
 from osmabench_ros.vqa.answering.rule import RuleAnswerer, label_embedder
 from osmabench_ros.vqa.exact.generation import EXACT, SUITE, questions_about
@@ -249,7 +249,9 @@ class QuestionSuite(ABC, Generic[OptionsT]):
 
     def make_baselines(self, questions: Sequence[Question]) -> dict[str, list[Answer]]:
         """Return answers without a map, by the names of their metrics."""
-        return {'baseline_most_frequent': most_frequent(questions)}
+        has_options = any(item.options for item in questions)
+        first = {'baseline_first_option': constant(questions, 'A')} if has_options else {}
+        return first | {'baseline_most_frequent': most_frequent(questions)}
 
     def compare(self, given: AskedQuestions, questions: Sequence[Question]) -> Records:
         """Yield the metrics of baselines, of further answerers, and of the maps for comparison."""

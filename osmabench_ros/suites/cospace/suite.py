@@ -30,7 +30,6 @@ from osmabench_ros.suites.question_suite import (
 )
 from osmabench_ros.suites.suite import PreparedScene, SuiteContext
 from osmabench_ros.vqa.answering.answerer import Answerer, parse_reference
-from osmabench_ros.vqa.answering.baselines import constant
 from osmabench_ros.vqa.answering.pictures import encoded
 from osmabench_ros.vqa.evaluation import QuestionedMap
 from osmabench_ros.vqa.grading import chosen_option
@@ -319,11 +318,6 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
             )  # fmt: skip
         yield from _score_orders(questions, answers, verdicts)
         yield from _score_guesses(questions)
-
-    def make_baselines(self, questions: Sequence[Question]) -> dict[str, list[Answer]]:
-        """Return the first option, and the most frequent answer."""
-        first = {'baseline_first_option': constant(questions, 'A')}
-        return first | super().make_baselines(questions)
 
 
 def _judge_as_published(
