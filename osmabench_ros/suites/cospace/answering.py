@@ -1,8 +1,10 @@
 """Views around a place: bearings and seen objects, a row for each task, and answers by rule."""
 
+from __future__ import annotations
+
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -25,18 +27,6 @@ from osmabench_ros.vqa.english import definite, plural, singular, without_articl
 from osmabench_ros.vqa.questions import LETTERS, Answer, Inquiry
 
 
-class Task(str, Enum):
-    """Tasks of CoSpace, by their names in its paper."""
-
-    DIRECTION = 'DIR-Rec'
-    OBJECT = 'DIR-Obj'
-    COUNT = 'CNT'
-    ANGLE = 'ROT-Ang'
-    DIFFERENCE = 'ROT-Dif'
-    PLACE = 'PLA-QA'
-    DECISION = 'PLA-Dec'
-
-
 class Order(str, Enum):
     """Orders of the images of one item: clockwise, begun at the second, and shuffled."""
 
@@ -45,31 +35,22 @@ class Order(str, Enum):
     SHUFFLED = '2'
 
 
-# Tasks without options; the answer is a number.
-NUMBERED = frozenset((Task.COUNT, Task.DIFFERENCE))
-# Tasks of one file; replies have both answers in JSON.
-PLANNING = (Task.PLACE, Task.DECISION)
-
 # Width of an image: more than a quarter turn, so that four of them overlap all around.
 HFOV_RAD = math.radians(100.0)
 
 # Names of the sectors, clockwise from north or from the front of a person.
-COMPASS = (
-    'north', 'northeast', 'east', 'southeast', 'south', 'southwest', 'west', 'northwest',
-)  # fmt: skip
-SIDES = (
-    'front', 'front right', 'right', 'back right', 'back', 'back left', 'left', 'front left',
-)  # fmt: skip
+COMPASS = ('north', 'northeast', 'east', 'southeast', 'south', 'southwest', 'west', 'northwest')
+SIDES = ('front', 'front right', 'right', 'back right', 'back', 'back left', 'left', 'front left')
 _SECTOR_RAD = math.tau / len(COMPASS)
 
-# Quarter turns clockwise at the start, and on the way, of each decision.
-_TURNS = {
-    'go ahead': (0, 0),
-    'turn right and go ahead': (1, 0),
-    'turn back and go ahead': (2, 0),
-    'turn left and go ahead': (3, 0),
-    'go ahead and turn left': (0, -1),
-    'go ahead and turn right': (0, 1),
+# Turns clockwise at the start, and on the way, of each decision.
+_TURNS_RAD = {
+    'go ahead': (0.0, 0.0),
+    'turn right and go ahead': (math.pi / 2, 0.0),
+    'turn back and go ahead': (math.pi, 0.0),
+    'turn left and go ahead': (math.pi / 2 * 3, 0.0),
+    'go ahead and turn left': (0.0, -math.pi / 2),
+    'go ahead and turn right': (0.0, math.pi / 2),
 }
 # The first and the last part of a way give its directions.
 _LEG_M = 0.8
@@ -146,16 +127,17 @@ def is_seen(box: AxisAlignedBox, nearest_m: NDArray[np.float64]) -> bool:
 
 @dataclass(frozen=True)
 class Asked:
-    """The parts of a question: its task, the place, its subject, and the objects in its images.
+    """The parts of a question: its task, the place, its subject, images, and options.
 
     `about` is a noun phrase, a direction of COMPASS, or '' of rotation tasks; `shown` has the
-    names of objects in each image of these tasks.
+    names of objects in each image of these tasks. `options` are empty where a number is asked for.
     """
 
-    task: Task
+    task: TaskRow
     place: Place
     about: str = ''
     shown: tuple[tuple[str, ...], ...] = ()
+    options: tuple[str, ...] = ()
 
 
 # The text of an option, or a number.
@@ -173,41 +155,36 @@ class ViewReader:
         self._look = look
         self._ways = ways
 
-    def answer(self, asked: Asked, options: Sequence[str]) -> Said | None:
+    def answer(self, asked: Asked) -> Said | None:
         """Return the answer that fits the map best, None if the map does not say."""
-        rated = TASKS[asked.task].rate(self, asked, options)
+        rated = asked.task.rate(self, asked)
         return min(rated, key=lambda said: rated[said], default=None)
 
-    def answer_clearly(self, asked: Asked, options: Sequence[str]) -> Said | None:
+    def answer_clearly(self, asked: Asked) -> Said | None:
         """Return the answer that fits the map, None if that or another one is in doubt."""
-        row = TASKS[asked.task]
-        rated = row.rate(self, asked, options)
-        near = [said for said, miss_rad in rated.items() if miss_rad < row.wrong_rad]
-        return near[0] if len(near) == 1 and rated[near[0]] <= row.right_rad else None
+        rated = asked.task.rate(self, asked)
+        near = [said for said, miss_rad in rated.items() if miss_rad < asked.task.wrong_rad]
+        return near[0] if len(near) == 1 and rated[near[0]] <= asked.task.right_rad else None
 
     def _find_boxes(self, phrases: Iterable[str]) -> dict[str, AxisAlignedBox]:
         """Return the boxes that phrases fit best, of those that fit any."""
         nodes = {phrase: self._reader.named(phrase) for phrase in phrases}
-        return {
-            phrase: node.box
-            for phrase, node in nodes.items()
-            if node is not None and node.box is not None
-        }
+        return {phrase: node.box for phrase, node in nodes.items() if node and node.box}
 
-    def rate_directions(self, asked: Asked, options: Sequence[str]) -> Rated:
+    def rate_directions(self, asked: Asked) -> Rated:
         """Rate sectors by the angles between their middles and the centre of an object."""
-        names = TASKS[asked.task].answers
+        names = asked.task.answers
         return {
             name: float(asked.place.off_rad(box.center[:2], names.index(name) * _SECTOR_RAD))
             for box in self._find_boxes([asked.about]).values()
-            for name in options
+            for name in asked.options
         }
 
-    def rate_objects(self, asked: Asked, options: Sequence[str]) -> Rated:
+    def rate_objects(self, asked: Asked) -> Rated:
         """Rate objects by their centres in a sector, and those outside by their nearest parts."""
         middle_rad = COMPASS.index(asked.about) * _SECTOR_RAD
         found: Rated = {}
-        for name, box in self._find_boxes(options).items():
+        for name, box in self._find_boxes(asked.options).items():
             off = float(asked.place.off_rad(box.center[:2], middle_rad))
             center_rad = float(asked.place.bearing(box.center[:2] - asked.place.eye_m[:2]))
             corners = list(product(*zip(box.minimum[:2], box.maximum[:2], strict=True)))
@@ -215,16 +192,15 @@ class ViewReader:
             found[name] = off if off < _SECTOR_RAD / 2 else max(_SECTOR_RAD / 2, off - half)
         return found
 
-    def rate_counts(self, asked: Asked, options: Sequence[str]) -> Rated:
+    def rate_counts(self, asked: Asked) -> Rated:
         """Return how many objects hold the nearest points of some directions, without doubt."""
-        del options
         if self._look is None:
             return {}
         boxes = [node.box for node in self._reader.all_named(asked.about)]
         nearest = self._look(asked.place)
         return {sum(is_seen(box, nearest) for box in boxes if box is not None): 0.0}
 
-    def rate_ways(self, asked: Asked, options: Sequence[str]) -> Rated:
+    def rate_ways(self, asked: Asked) -> Rated:
         """Rate decisions by the directions of the way to an object, at its start and its end."""
         box = self._find_boxes([asked.about]).get(asked.about)
         if box is None or self._ways is None:
@@ -238,45 +214,52 @@ class ViewReader:
         first, last = asked.place.bearing(points[[1, 3]] - points[[0, 2]]).tolist()
         # It is never clear in which direction a short way goes.
         doubt_rad = math.pi if at[-1] < _SHORTEST_M else 0.0
-        found: Rated = {}
-        for name in options:
-            start, turn = (math.pi / 2 * quarters for quarters in _TURNS[name])
-            found[name] = max(abs(wrap(first - start)), abs(wrap(last - first - turn))) + doubt_rad
-        return found
+        return {
+            name: max(abs(wrap(first - start)), abs(wrap(last - first - turn))) + doubt_rad
+            for name in asked.options
+            for start, turn in [_TURNS_RAD[name]]
+        }
 
-    def rate_rotations(self, asked: Asked, options: Sequence[str]) -> Rated:
+    def rate_rotations(self, asked: Asked) -> Rated:
         """Rate steps, or odd images without options, by named objects outside their images."""
-        boxes = self._find_boxes(name for names in asked.shown for name in names)
+        boxes = [self._find_boxes(names) for names in asked.shown]
 
         def miss(step_deg: int, odd: int) -> float:
-            kept = [names for i, names in enumerate(asked.shown, start=1) if i != odd]
+            kept = [found for i, found in enumerate(boxes, start=1) if i != odd]
             off_rad = [
-                float(asked.place.off_rad(boxes[name].center[:2], math.radians(step_deg * number)))
-                for number, names in enumerate(kept)
-                for name in names
-                if name in boxes
+                float(asked.place.off_rad(box.center[:2], math.radians(step_deg * number)))
+                for number, found in enumerate(kept)
+                for box in found.values()
             ]
             return sum(max(0.0, off - HFOV_RAD / 2) for off in off_rad)
 
-        if not boxes:
+        if not any(boxes):
             return {}
-        if options:
-            return {name: miss(step, 0) for name, step in STEPS_DEG.items() if name in options}
+        if asked.options:
+            return {x: miss(step, 0) for x, step in STEPS_DEG.items() if x in asked.options}
         images = range(1, len(asked.shown) + 1)
         return {odd: min(miss(step, odd) for step in STEPS_DEG.values()) for odd in images}
 
 
-@dataclass(frozen=True)
+Rate = Callable[[ViewReader, Asked], Rated]
+
+
+@dataclass(frozen=True, eq=False)
 class TaskRow:
     """A task: its words, how a map rates answers, and the answers that a choice is made from.
 
-    An answer is clear if it misses the map by at most `right_rad`, and all others by `wrong_rad`.
-    `looks` are the directions of the four images, unless `images` has another sentence on them.
-    The subject of a question is made from a noun phrase by `phrase`, and read back by `read`.
+    The `name` is the one in the paper. A task without options has `numbers`, so many that a guess
+    is one of them. An answer is clear if it misses the map by at most `right_rad`, and all others
+    by `wrong_rad`. `looks` are the directions of the four images, unless `images` has another
+    sentence on them. The subject of a question is made from a noun phrase by `phrase`, and read
+    back by `read`. Its published questions are in `file`; of a file with two tasks, `part` says
+    which of both answers in a line and in the JSON of a reply are of this one.
     """
 
+    name: str
+    file: str
     words: str
-    rate: Callable[[ViewReader, Asked, Sequence[str]], Rated]
+    rate: Rate
     answers: tuple[str, ...] = ()
     right_rad: float = _SECTOR_RAD / 2 - DEAD_BAND_RAD
     wrong_rad: float = _SECTOR_RAD / 2 + DEAD_BAND_RAD
@@ -284,39 +267,53 @@ class TaskRow:
     read: Callable[[str], str] = without_article
     looks: tuple[str, ...] = COMPASS[::2]
     images: str = ''
+    numbers: int = 0
+    part: int = 0
 
 
 _AROUND = ('ahead', 'to the right', 'back', 'to the left')
 _EACH_TURNED = 'looks ahead, and each is turned clockwise from the one before by the same angle'
 _ODD_RAD = math.radians(15.0)
-TASKS: Mapping[Task, TaskRow] = {
-    Task.DIRECTION: TaskRow(
-        'In which direction is {}?', ViewReader.rate_directions, COMPASS
-    ),
-    Task.OBJECT: TaskRow('What can be seen in the {}?', ViewReader.rate_objects, phrase=str),
-    Task.COUNT: TaskRow(
-        'How many {} can be seen in all directions together?',
+
+
+class Task:
+    """Tasks of CoSpace, in the order of its paper."""
+
+    DIRECTION = TaskRow(
+        'DIR-Rec', 'direction', 'In which direction is {}?', ViewReader.rate_directions, COMPASS
+    )
+    OBJECT = TaskRow(
+        'DIR-Obj', 'object', 'What can be seen in the {}?', ViewReader.rate_objects, phrase=str
+    )
+    COUNT = TaskRow(
+        'CNT', 'counting', 'How many {} can be seen in all directions together?',
         ViewReader.rate_counts, phrase=plural, read=singular,
-    ),
-    Task.ANGLE: TaskRow(
-        'What is the turning angle between adjacent images?',
+        numbers=10,  # 1 to 10 gives the 10 % that the paper has for a guess
+    )  # fmt: skip
+    ANGLE = TaskRow(
+        'ROT-Ang', 'angle', 'What is the turning angle between adjacent images?',
         ViewReader.rate_rotations, tuple(STEPS_DEG), 0.0, _ODD_RAD, looks=_AROUND,
         images=f'The first of four images {_EACH_TURNED}.',
-    ),
-    Task.DIFFERENCE: TaskRow(
+    )  # fmt: skip
+    DIFFERENCE = TaskRow(
+        'ROT-Dif', 'dif-ang',
         'Which image, by its number from 1 to 5, does not belong to the sequence?',
-        ViewReader.rate_rotations, (), 0.0, _ODD_RAD, looks=_AROUND,
+        ViewReader.rate_rotations, (), 0.0, _ODD_RAD, looks=_AROUND, numbers=5,
         images=f'The first image of a sequence of four {_EACH_TURNED}; a fifth one, which looks '
         'elsewhere, was put in somewhere.',
-    ),
-    Task.PLACE: TaskRow(
-        'Where is {} relative to you?', ViewReader.rate_directions, SIDES, looks=_AROUND
-    ),
-    Task.DECISION: TaskRow(
-        'What should you do in order to reach {}?',
-        ViewReader.rate_ways, tuple(_TURNS), math.pi / 6, math.pi / 3, looks=_AROUND,
-    ),
-}  # fmt: skip
+    )  # fmt: skip
+    PLACE = TaskRow(
+        'PLA-QA', 'planning', 'Where is {} relative to you?',
+        ViewReader.rate_directions, SIDES, looks=_AROUND, part=1,
+    )  # fmt: skip
+    DECISION = TaskRow(
+        'PLA-Dec', 'planning', 'What should you do in order to reach {}?',
+        ViewReader.rate_ways, tuple(_TURNS_RAD), math.pi / 6, math.pi / 3, looks=_AROUND, part=2,
+    )  # fmt: skip
+
+
+TASKS = {row.name: row for row in vars(Task).values() if isinstance(row, TaskRow)}
+
 _ORDERS = {
     Order.CLOCKWISE: 'The four images look {0}, {1}, {2} and {3}.',
     Order.TURNED: 'The four images look {1}, {2}, {3} and {0}.',
@@ -337,7 +334,7 @@ def _compile_words(words: str) -> re.Pattern[str]:
 
 def put_in_words(asked: Asked, order: Order) -> str:
     """Return the question without what images show, which `list_views` adds."""
-    row = TASKS[asked.task]
+    row = asked.task
     place = _PLACE.format(*asked.place.eye_m, row.looks[0], asked.place.ahead_deg)
     images = row.images or _ORDERS[order].format(*row.looks)
     return f'{place} {images} {row.words.format(row.phrase(asked.about))}'
@@ -352,10 +349,10 @@ def list_views(shown: Sequence[Sequence[str]]) -> str:
     return ' '.join(lines)
 
 
-def read(text: str) -> Asked | None:
+def read(text: str, options: tuple[str, ...] = ()) -> Asked | None:
     """Return the parts of a question, None if it is worded otherwise."""
     place = _compile_words(_PLACE).match(text)
-    for task, row in TASKS.items():
+    for row in TASKS.values():
         match = _compile_words(row.words).search(text)
         if place is not None and match is not None:
             x, y, z, _, ahead = place.groups()
@@ -365,7 +362,7 @@ def read(text: str) -> Asked | None:
             )
             eye_m = float(x), float(y), float(z)
             about = ''.join(map(row.read, match.groups()))
-            return Asked(task, Place(eye_m, float(ahead)), about, shown)
+            return Asked(row, Place(eye_m, float(ahead)), about, shown, options)
     return None
 
 
@@ -386,10 +383,10 @@ class RuleOfViews(OneByOne):
         kept = cache(ViewReader(graph, look, ways_of_map(semantic_map)).answer)
 
         def answer_inquiry(item: Inquiry) -> Answer:
-            asked = read(item.text)
+            asked = read(item.text, item.options)
             if asked is None:
                 return Answer(item.id, None, self.name, note='the rules do not know it')
-            value = kept(asked, item.options)
+            value = kept(asked)
             note = '' if value is not None else 'the map does not say'
             if isinstance(value, str):
                 value = LETTERS[item.options.index(value)]

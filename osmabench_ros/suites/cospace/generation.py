@@ -3,18 +3,17 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, permutations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.semantics.labels import NO_INSTANCE
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.simulation.simulator import Observation
 from osmabench_ros.suites.cospace import answering
-from osmabench_ros.suites.cospace.answering import TASKS, Asked, Order, Task
+from osmabench_ros.suites.cospace.answering import TASKS, Asked, Order, TaskRow
 from osmabench_ros.suites.hypo3d.frame import NEAREST_M
 from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.evaluation import UNSEEABLE
@@ -44,16 +43,15 @@ Render = Callable[[Pose], Observation]
 
 @dataclass(frozen=True, eq=False)
 class _Item:
-    """A question as maps are asked it, and its answer if it does not come from them.
+    """A question as maps are asked it, its answer, and the turns of its images.
 
-    `images` are the turns of its images.
+    Three of the other options become options of the question.
     """
 
     asked: Asked
-    options: tuple[str, ...] = ()
+    answer: answering.Said
     nodes: tuple[int, ...] = ()
     images: tuple[int, ...] = _QUARTERS
-    answer: answering.Said | None = None
 
 
 def panorama_questions(
@@ -77,7 +75,7 @@ def panorama_questions(
     readers = _make_readers(truth)
     questions: dict[str, Question] = {}
     images: dict[str, NDArray[np.uint8]] = {}
-    letters: Counter[Task] = Counter()
+    letters: Counter[TaskRow] = Counter()
     chosen = np.linspace(0, len(truth.camera_poses) - 1, places + 2).round().astype(int)[1:-1]
     for number, index in enumerate(dict.fromkeys(chosen.tolist())):
         rng = np.random.default_rng([seed, 17, number])
@@ -86,12 +84,12 @@ def panorama_questions(
         shots = {
             turn: render(place.camera(math.radians(turn))) for turn in range(0, 360, _STEP_DEG)
         }
-        for item, answer in _Views(view, readers, place, shots, rng).items():
+        for item in _Views(view, readers, place, shots, rng).list_items():
             task = item.asked.task
-            options = shuffled(rng, (name for name in item.options if name != answer))
-            options = options[: OPTIONS - 1]
+            others = (name for name in item.asked.options if name != item.answer)
+            options = shuffled(rng, others)[: OPTIONS - 1]
             if options:
-                options.insert(letters[task] % (len(options) + 1), str(answer))
+                options.insert(letters[task] % (len(options) + 1), str(item.answer))
             letters[task] += 1
             clockwise = answering.put_in_words(item.asked, Order.CLOCKWISE) + str(item.images)
             said = {
@@ -108,10 +106,10 @@ def panorama_questions(
                     SUITE,
                     scene_key,
                     text,
-                    AnswerType.INTEGER if task in answering.NUMBERED else AnswerType.CHOICE,
-                    answer,
+                    AnswerType.INTEGER if task.numbers else AnswerType.CHOICE,
+                    item.answer,
                     key=f'{text}\n{names}',
-                    category=task.value,
+                    category=task.name,
                     nodes=item.nodes,
                     provenance=said | {'order': order.value},
                     options=tuple(options),
@@ -130,7 +128,7 @@ def _list_orders(item: _Item, rng: np.random.Generator) -> Iterator[tuple[Order,
     first, *rest = item.images
     one, other = shuffled(rng, list(permutations(rest))[1:])[:2]
     yield Order.SHUFFLED, (first, *one)
-    if item.asked.task in answering.PLANNING:
+    if item.asked.task.part:
         yield Order.SHUFFLED, (first, *other)
     else:
         yield Order.TURNED, (*rest, first)
@@ -152,128 +150,112 @@ def _make_readers(truth: GroundTruth) -> list[answering.ViewReader]:
     Each is asked by robots of all `ways_on` the surface.
     """
     visible = [g.drop_attributes(UNSEEABLE) for g in (truth.visible_graph,) if g]
-    vocabulary = tuple(truth.label_set.by_name)
+    vocabulary, seen = tuple(truth.label_set.by_name), truth.seen_instances
     looks = answering.look_at(whole_surface(truth)), answering.look_at(truth.surface.points)
+    every_way = ways_on(truth.surface, truth.unseen)
     return [
-        answering.ViewReader(
-            GraphReader(graph, vocabulary, ids=truth.seen_instances), looks[number % 2], ways
-        )
+        answering.ViewReader(GraphReader(graph, vocabulary, ids=seen), looks[number % 2], ways)
         for graph in (truth.evaluated_graph, truth.graph, *visible)
-        for number, ways in enumerate(ways_on(truth.surface, truth.unseen))
+        for number, ways in enumerate(every_way)
     ]
 
 
+@dataclass(eq=False)
 class _Views:
     """What may be asked about one place."""
 
-    def __init__(
-        self,
-        view: SceneView,
-        readers: Sequence[answering.ViewReader],
-        place: answering.Place,
-        shots: Mapping[int, Observation],
-        rng: np.random.Generator,
-    ) -> None:
-        self._view = view
-        self._readers = readers
-        self._place = place
-        self._rng = rng
-        self._shots = shots
-        self._least = _LEAST_SHARE * shots[0].instance.size
-        self._columns = {
+    view: SceneView
+    readers: Sequence[answering.ViewReader]
+    place: answering.Place
+    shots: Mapping[int, Observation]
+    rng: np.random.Generator
+
+    def __post_init__(self) -> None:
+        self.least = _LEAST_SHARE * self.shots[0].instance.size
+        self.columns = {
             turn: {
                 key: np.nonzero(shot.instance == key)[1]
                 for key in np.unique(shot.instance).tolist()
-                if key != NO_INSTANCE
             }
-            for turn, shot in shots.items()
+            for turn, shot in self.shots.items()
         }
-        self._seen = shuffled(
-            rng, (x for x in view.named_boxed if self._count_most(x.id) >= self._least)
-        )
+        named = self.view.named_boxed
+        self.seen = shuffled(self.rng, (x for x in named if self.count_most(x.id) >= self.least))
 
-    def _count_most(self, key: int) -> int:
+    def count_most(self, key: int) -> int:
         """Return the most pixels that an object has in one of the four images."""
-        return max(len(self._columns[turn].get(key, ())) for turn in _QUARTERS)
+        return max(len(self.columns[turn].get(key, ())) for turn in _QUARTERS)
 
-    def items(self) -> Iterator[tuple[_Item, answering.Said]]:
-        """Yield up to PER_TASK items of each task, with the answer that all maps give clearly."""
-        for task, ask in _ASKED.items():
-            found = ((item, self._find_answer(item)) for item in ask(self, task))
-            yield from islice(((x, said) for x, said in found if said is not None), PER_TASK)
+    def list_items(self) -> Iterator[_Item]:
+        """Yield up to PER_TASK items of each task with an answer that all maps give clearly."""
+        for task in TASKS.values():
+            drawn = _ASKED[task.rate](self, task)
+            yield from islice(filter(self.is_agreed, drawn), PER_TASK)
 
-    def _find_answer(self, item: _Item) -> answering.Said | None:
-        """Return the answer that all maps give clearly, None without."""
-        options = item.options
-        answers = (reader.answer_clearly(item.asked, options) for reader in self._readers)
-        first = next(answers)
-        is_agreed = item.answer in (None, first) and all(answer == first for answer in answers)
-        return first if is_agreed else None
+    def is_agreed(self, item: _Item) -> bool:
+        """Return whether all maps give the answer of an item clearly."""
+        return all(reader.answer_clearly(item.asked) == item.answer for reader in self.readers)
 
-    def ask_where(self, task: Task) -> Iterator[_Item]:
+    def ask_where(self, task: TaskRow) -> Iterator[_Item]:
         """Yield items about seen objects, with all answers of the task."""
-        for node in self._seen:
-            if math.dist(node.known_box.center[:2], self._place.eye_m[:2]) >= NEAREST_M:
-                asked = Asked(task, self._place, self._view.name(node))
-                yield _Item(asked, TASKS[task].answers, (node.id,))
+        for node in self.seen:
+            if math.dist(node.known_box.center[:2], self.place.eye_m[:2]) >= NEAREST_M:
+                asked = Asked(task, self.place, self.view.name(node), options=task.answers)
+                if answer := self.readers[0].answer_clearly(asked):
+                    yield _Item(asked, answer, (node.id,))
 
-    def ask_objects(self, task: Task) -> Iterator[_Item]:
+    def ask_objects(self, task: TaskRow) -> Iterator[_Item]:
         """Yield items about sectors, with an object that is in it and others that are not."""
-        seen = {self._view.name(node): node for node in self._seen}
-        for sector in shuffled(self._rng, answering.COMPASS):
-            asked = Asked(task, self._place, sector)
-            rated = self._readers[0].rate_objects(asked, tuple(seen))
-            inside = [name for name in seen if rated[name] <= TASKS[task].right_rad]
-            outside = [name for name in seen if rated[name] >= TASKS[task].wrong_rad]
+        seen = {self.view.name(node): node for node in self.seen}
+        for sector in shuffled(self.rng, answering.COMPASS):
+            asked = Asked(task, self.place, sector, options=tuple(seen))
+            rated = self.readers[0].rate_objects(asked)
+            inside = [name for name in seen if rated[name] <= task.right_rad]
+            outside = [name for name in seen if rated[name] >= task.wrong_rad]
             if inside and len(outside) >= OPTIONS - 1:
                 options = (inside[0], *outside[: OPTIONS - 1])
-                yield _Item(asked, options, (seen[inside[0]].id,))
+                yield _Item(replace(asked, options=options), inside[0], (seen[inside[0]].id,))
 
-    def ask_counts(self, task: Task) -> Iterator[_Item]:
+    def ask_counts(self, task: TaskRow) -> Iterator[_Item]:
         """Yield items about classes, beginning with the one of most objects."""
-        view = self._view
-        labels = shuffled(self._rng, view.groups)
+        view = self.view
+        labels = shuffled(self.rng, view.groups)
         for label in sorted(labels, key=lambda label: -len(view.by_label[label])):
             every = [node.id for node in view.wide.things if label_of(node) == label]
-            shown = {key: pixels for key in every if (pixels := self._count_most(key))}
+            shown = {key: pixels for key in every if (pixels := self.count_most(key))}
             # An object that is hardly seen, some would count and some would not.
-            is_clear = all(pixels >= self._least for pixels in shown.values())
+            is_clear = all(pixels >= self.least for pixels in shown.values())
             if shown and is_clear and len(every) == len(view.by_label[label]):
-                asked = Asked(task, self._place, label)
-                yield _Item(asked, nodes=tuple(shown), answer=len(shown))
+                yield _Item(Asked(task, self.place, label), len(shown), tuple(shown))
 
-    def ask_rotations(self, task: Task) -> Iterator[_Item]:
+    def ask_rotations(self, task: TaskRow) -> Iterator[_Item]:
         """Yield items about images that are turned by equal angles, or with another one put in."""
-        drawn: list[tuple[answering.Said, list[int]]] = [
-            (name, [step * number for number in range(4)])
-            for name, step in answering.STEPS_DEG.items()
-        ]
-        if task is Task.DIFFERENCE:
-            drawn = [(odd, [_STEP_DEG * number for number in range(4)]) for odd in range(1, 6)]
-        for answer, turns in shuffled(self._rng, drawn):
+        answers: Sequence[answering.Said] = task.answers or range(1, task.numbers + 1)
+        for answer in shuffled(self.rng, answers):
+            step_deg = answering.STEPS_DEG.get(str(answer), _STEP_DEG)
+            turns = [step_deg * number for number in range(4)]
             if isinstance(answer, int):
-                turns.insert(answer - 1, int(self._rng.choice(_ODD_DEG)))
-            asked = Asked(task, self._place, shown=tuple(map(self._list_whole, turns)))
-            yield _Item(asked, TASKS[task].answers, (), tuple(turns), answer)
+                turns.insert(answer - 1, int(self.rng.choice(_ODD_DEG)))
+            shown = tuple(map(self.list_whole, turns))
+            asked = Asked(task, self.place, shown=shown, options=task.answers)
+            yield _Item(asked, answer, images=tuple(turns))
 
-    def _list_whole(self, turn: int) -> tuple[str, ...]:
+    def list_whole(self, turn: int) -> tuple[str, ...]:
         """Return the named objects that are wholly within an image, from left to right."""
-        columns = self._columns[turn]
-        last = self._shots[turn].instance.shape[1] - 1
+        columns = self.columns[turn]
+        last = self.shots[turn].instance.shape[1] - 1
         return tuple(
-            self._view.names[key]
+            self.view.names[key]
             for key in sorted(columns, key=lambda key: float(columns[key].mean()))
-            if key in self._view.names and len(columns[key]) >= self._least
+            if key in self.view.names and len(columns[key]) >= self.least
             if columns[key].min() > 0 and columns[key].max() < last
         )
 
 
-_ASKED: Mapping[Task, Callable[[_Views, Task], Iterator[_Item]]] = {
-    Task.DIRECTION: _Views.ask_where,
-    Task.OBJECT: _Views.ask_objects,
-    Task.COUNT: _Views.ask_counts,
-    Task.ANGLE: _Views.ask_rotations,
-    Task.DIFFERENCE: _Views.ask_rotations,
-    Task.PLACE: _Views.ask_where,
-    Task.DECISION: _Views.ask_where,
+_ASKED: Mapping[answering.Rate, Callable[[_Views, TaskRow], Iterator[_Item]]] = {
+    answering.ViewReader.rate_directions: _Views.ask_where,
+    answering.ViewReader.rate_objects: _Views.ask_objects,
+    answering.ViewReader.rate_counts: _Views.ask_counts,
+    answering.ViewReader.rate_rotations: _Views.ask_rotations,
+    answering.ViewReader.rate_ways: _Views.ask_where,
 }

@@ -11,8 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
 from osmabench_ros.base.documents import parse_json
 from osmabench_ros.errors import OsmabenchError, QuestionError
 from osmabench_ros.language.embedding import Embedder
@@ -20,7 +18,7 @@ from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.scenes.scene import Lighting
 from osmabench_ros.suites.cospace import answering
-from osmabench_ros.suites.cospace.answering import NUMBERED, PLANNING, Order, Task
+from osmabench_ros.suites.cospace.answering import TASKS, Order, Task, TaskRow
 from osmabench_ros.suites.cospace.generation import SUITE, panorama_questions, whole_surface
 from osmabench_ros.suites.question_suite import (
     RULE,
@@ -35,32 +33,23 @@ from osmabench_ros.vqa.evaluation import QuestionedMap
 from osmabench_ros.vqa.grading import chosen_option
 from osmabench_ros.vqa.judging.reading import NUMBER_WORDS, as_number
 from osmabench_ros.vqa.published import Published, PublishedRow, read_lines
-from osmabench_ros.vqa.questions import LETTERS, Answer, AnswerValue, Question, Verdict
+from osmabench_ros.vqa.questions import LETTERS, Answer, AnswerValue, Question
 from osmabench_ros.vqa.scores import records
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Tasks of each file, with the endings of their keys.
-_FILES = {
-    'direction': ((Task.DIRECTION, ''),),
-    'object': ((Task.OBJECT, ''),),
-    'counting': ((Task.COUNT, ''),),
-    'angle': ((Task.ANGLE, ''),),
-    'dif-ang': ((Task.DIFFERENCE, ''),),
-    'planning': ((Task.PLACE, '-qa'), (Task.DECISION, '-dec')),
-}
-
-# Numbers that a random guess is one of; 1 to 10 gives the 10 % that the paper has for CNT.
-_GUESSES = {Task.COUNT: 10, Task.DIFFERENCE: 5}
-
-_WORDS = tuple(NUMBER_WORDS)[:12]
+_FILES = tuple(dict.fromkeys(task.file for task in TASKS.values()))
+_FILE = re.compile(rf'({"|".join(_FILES)})(?:-({Order.TURNED.value}|{Order.SHUFFLED.value}))?')
+# Endings of the keys of a task, by its part in the file.
+_ENDINGS = ('', '-qa', '-dec')
+# The published code reads no larger number that is a word.
+_WORDS = {str(number): word for word, number in NUMBER_WORDS.items() if number < 12}
 _ALL = 'all'
 _LETTER = ('a letter from A to D', '[A-D]')
-_KEYS = ('Answer1', 'Answer2')
 
 
-class _Line(PublishedRow):
+class _Line(PublishedRow, alias_generator=lambda name: name.replace('_', '-')):
     """A line of an annotation or prediction file; planning has two questions a line."""
 
     index: int
@@ -68,22 +57,27 @@ class _Line(PublishedRow):
     pred: str | None = None
     answer: str | None = None
     options: str = ''
-    answer_qa: str | None = Field(None, alias='answer-qa')
-    answer_dec: str | None = Field(None, alias='answer-dec')
-    options_qa: str = Field('', alias='options-qa')
-    options_dec: str = Field('', alias='options-dec')
+    answer_qa: str | None = None
+    answer_dec: str | None = None
+    options_qa: str = ''
+    options_dec: str = ''
 
 
 @dataclass(frozen=True)
 class Saved:
-    """One question of a file; `answer` is a letter or a number, `said` None without prediction."""
+    """One question with the reply to it, `said`, None without; `answer` is a letter or a number.
 
-    task: Task
+    `index` is the item, equal in all orders of its images. With a `part` the reply has the answers
+    to two questions in JSON, of which this is the first or the second.
+    """
+
+    task: TaskRow
     order: Order
-    index: int
+    index: int | str
     options: tuple[str, ...]
     answer: str
     said: str | None
+    part: int = 0
 
 
 def read_cospace(paths: Sequence[Path]) -> list[Saved]:
@@ -91,123 +85,103 @@ def read_cospace(paths: Sequence[Path]) -> list[Saved]:
 
     Raises QuestionError, which names file and line, also where a question is there twice.
     """
-    found: dict[tuple[Task, Order, int], Saved] = {}
+    found: dict[tuple[TaskRow, Order, int], Saved] = {}
     for where, line in (item for path in paths for item in read_lines(_Line, path)):
-        name, _, ending = line.task.rpartition('-')
-        if ending not in (Order.TURNED.value, Order.SHUFFLED.value):
-            name, ending = line.task, Order.CLOCKWISE.value
-        if name not in _FILES:
+        named = _FILE.fullmatch(line.task)
+        if named is None:
             known = ', '.join(_FILES)
             raise QuestionError(f'{where}: task is "{line.task}"; it must be one of {known}')
+        order = Order(named[2] or Order.CLOCKWISE)
         given = line.model_dump(by_alias=True)
-        for task, key in _FILES[name]:
-            answer = given[f'answer{key}']
-            what, form = ('a number', r'\d+') if task in NUMBERED else _LETTER
+        for task in (task for task in TASKS.values() if task.file == named[1]):
+            ending = _ENDINGS[task.part]
+            answer = given[f'answer{ending}']
+            what, form = ('a number', r'\d+') if task.numbers else _LETTER
             if answer is None or not re.fullmatch(form, answer):
-                raise QuestionError(f'{where}: "answer{key}" must be {what}, not {answer!r}')
-            if (task, Order(ending), line.index) in found:
+                raise QuestionError(f'{where}: "answer{ending}" must be {what}, not {answer!r}')
+            if (task, order, line.index) in found:
                 raise QuestionError(
-                    f'{where}: question {line.index} of {task.value}, order {ending}, is there '
-                    'twice; score one prediction at a time'
+                    f'{where}: question {line.index} of {task.name}, order {order.value}, is '
+                    'there twice; score one prediction at a time'
                 )
             # 'A. north B. south'
-            options = re.split(r'(?:^|\s+)[A-D]\.\s*', given[f'options{key}'].strip())[1:]
-            found[task, Order(ending), line.index] = Saved(
-                task, Order(ending), line.index, tuple(options), answer, line.pred
+            options = re.split(r'(?:^|\s+)[A-D]\.\s*', given[f'options{ending}'].strip())[1:]
+            found[task, order, line.index] = Saved(
+                task, order, line.index, tuple(options), answer, line.pred, task.part
             )
     return list(found.values())
 
 
-def as_published(task: Task, said: str, answer: str) -> str:
-    """Return the answer that the published code reads in a reply, given the right answer.
+def is_right_as_published(item: Saved, said: str) -> bool:
+    """Return whether the published code takes a reply as right.
 
-    Parameters
-    ----------
-    task : Task
-        Decides how the reply is read.
-    said : str
-        The reply.
-    answer : str
-        The right answer: a letter or a number.
-
-    Returns
-    -------
-    str
-        Numbers: the first one in digits, else the right one if its word is part of the reply,
-        "one" of "none" too, else '-1'. Letters: the right one if it occurs with a dot and
-        no other does, nothing readable if others do too, else the last capital letter, of
-        any word, or 'E'. Planning: the letter in the JSON of both, or 'E'.
+    Of a number it reads the first one in digits; without any the right one counts if its word is
+    part of the reply, "one" of "none" too. A letter is right if it occurs with a dot and no other
+    does; if it does not, the last capital letter, of any word, is read. Of planning the letters
+    in the JSON of both answers are read, if there are both.
     """
-    if task in PLANNING:
-        return _parse_plan(said)[PLANNING.index(task)]
+    if item.part:
+        return _parse_plan(said)[item.part - 1] == item.answer
     said = said.replace('Answer', '').replace('answer', '')
-    if task in NUMBERED:
-        if match := re.search(r'\b\d+\b', said):
-            return match[0]
-        word = _WORDS[int(answer)] if answer in map(str, range(len(_WORDS))) else None
-        return answer if word and (word in said or word.capitalize() in said) else '-1'
-    if f'{answer}.' in said:
-        others = (f'{letter}.' for letter in 'ABCD' if letter != answer)
-        return said if any(other in said for other in others) else answer
-    return _find_last_capital(said) or 'E'
+    if item.task.numbers:
+        number = re.search(r'\b\d+\b', said)
+        word = _WORDS.get(item.answer)
+        if number or not word:
+            return number is not None and number[0] == item.answer
+        return word in said or word.capitalize() in said
+    if f'{item.answer}.' in said:
+        return not any(f'{letter}.' in said for letter in 'ABCD' if letter != item.answer)
+    return _find_last_capital(said) == item.answer
 
 
 def _find_last_capital(text: str) -> str:
-    found: list[str] = re.findall(r'[A-Z]', text)
-    return found[-1] if found else ''
+    return re.sub('[^A-Z]', '', text)[-1:]
 
 
-def _parse_plan(said: str) -> tuple[str, str]:
+def _parse_plan(said: str) -> list[str]:
     """Return both letters of a reply in JSON, 'E' where it cannot be read, then for both."""
     try:
         inner = said.split('{', 1)[1].rsplit('}', 1)[0].strip()
         text = '{' + inner.replace("'", '"').replace(':', ': ') + '}'
         data: Any = parse_json(text, 'the reply', QuestionError)
-        first, second = (_find_last_capital(data[key]) or str(data[key][0]) for key in _KEYS)
+        return [_find_last_capital(data[key]) or data[key][0] for key in ('Answer1', 'Answer2')]
     except (OsmabenchError, IndexError, KeyError, TypeError):
-        return 'E', 'E'
-    return first, second
+        return ['E', 'E']
 
 
-def strictly(item: Saved) -> str | None:
-    """Return the one answer of a reply, read without the right answer; None if not just one."""
-    said = item.said or ''
-    if item.task in PLANNING:
-        number = 1 + PLANNING.index(item.task)
+def is_right(item: Saved, said: str) -> bool:
+    """Return whether the one answer of a reply, read without the right one, is right."""
+    if item.part:
         match = re.search(
-            rf'answer\s*{number}["\']?\s*[:=]\s*["\']?([^"\'\n,}}]+)', said, re.IGNORECASE
+            rf'answer\s*{item.part}["\']?\s*[:=]\s*["\']?([^"\'\n,}}]+)', said, re.IGNORECASE
         )
         if match is None:
-            return None
+            return False
         said = match[1]
-    if item.task in NUMBERED:
-        value = as_number(said)
-        return None if value is None or value != int(value) else str(int(value))
-    chosen = chosen_option(item.options, said)
-    return None if chosen is None else 'ABCD'[chosen]
+    if item.task.numbers:
+        return as_number(said) == float(item.answer)
+    return chosen_option(item.options, said) == LETTERS.index(item.answer)
 
 
-def chance(task: Task, options: Sequence[str]) -> float:
-    """Return how often a guess is right: one of the options, or of the usual numbers."""
-    return 1 / (len(options) or _GUESSES.get(task, 4))
+_MODES = {Mode.COMPAT: is_right_as_published, Mode.STRICT: is_right}
 
 
 def compare_replies(saved: Sequence[Saved], mode: Mode) -> Iterator[dict[str, Any]]:
-    """Yield whether replies are right, by task and order, and by task where it has several."""
+    """Yield whether replies are right, by task and order, and by task where it has several.
+
+    `chance` is how often a guess is right: one of the options, or of the usual numbers.
+    """
     orders = Counter(task for task, _ in {(item.task, item.order) for item in saved})
     for item in saved:
         order = item.order.value
-        read = strictly(item)
-        if mode is Mode.COMPAT and item.said is not None:
-            read = as_published(item.task, item.said, item.answer)
         yield {
-            'task': item.task.value,
+            'task': item.task.name,
             'order': (order, _ALL) if orders[item.task] > 1 else order,
             'index': item.index,
             'answered': item.said is not None,
-            'right': read == item.answer,
+            'right': item.said is not None and _MODES[mode](item, item.said),
             'answer': item.answer,
-            'chance': chance(item.task, item.options),
+            'chance': 1 / (len(item.options) or item.task.numbers or 4),
         }
 
 
@@ -236,7 +210,7 @@ PUBLISHED = Published(
     compare_replies,
     groups=('task', 'order'),
     unit='questions',
-    orders={'task': [task.value for task in Task], 'order': [*(o.value for o in Order), _ALL]},
+    orders={'task': [*TASKS], 'order': [*(o.value for o in Order), _ALL]},
     sum_up=sum_up,
 )
 
@@ -244,7 +218,7 @@ PUBLISHED = Published(
 # The answerer that sees the images of the questions, and no map.
 IMAGES = 'images'
 
-_ON_POINTS = frozenset((Task.COUNT.value, Task.DECISION.value))
+_ON_POINTS = frozenset((Task.COUNT.name, Task.DECISION.name))
 
 
 class CoSpaceSuite(QuestionSuite[AnswererOptions]):
@@ -303,53 +277,37 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
 
     def score(self, given: AskedQuestions) -> Iterator[MetricRecord]:
         """Yield accuracies in both modes, over orders of images, and of guesses."""
-        questions = given.questions
-        answers = given.answers
-        verdicts = given.verdicts
+        questions, verdicts = given.questions, given.verdicts
         by_rule = self._options.answerer == RULE
         missing = _ON_POINTS if by_rule and given.asked.semantic_map.dense is None else frozenset()
-        left_out = missing | given.unserved
-        for mode, found in (
-            (Mode.STRICT, verdicts), (Mode.COMPAT, _judge_as_published(questions, answers)),
-        ):  # fmt: skip
+        rows = list(compare_replies([*map(_save, questions, given.answers)], Mode.COMPAT))
+        published = [replace(x, correct=r['right']) for x, r in zip(verdicts, rows, strict=True)]
+        for mode, found in ((Mode.STRICT, verdicts), (Mode.COMPAT, published)):
             yield from records(
                 SUITE, mode.value, 'accuracy', questions, found,
-                not_applicable=left_out, answered_too=mode is Mode.STRICT,
+                not_applicable=missing | given.unserved, answered_too=mode is Mode.STRICT,
             )  # fmt: skip
-        yield from _score_orders(questions, answers, verdicts)
-        yield from _score_guesses(questions)
+        yield from _score_orders(given)
+        for task in ('', *dict.fromkeys(item.category for item in questions)):
+            shares = [row['chance'] for row in rows if task in ('', row['task'])]
+            yield MetricRecord.of_mean(SUITE, self.mode.value, 'baseline_random', shares, task)
 
 
-def _judge_as_published(
-    questions: Sequence[Question], answers: Sequence[Answer]
-) -> Iterator[Verdict]:
-    """Yield verdicts as the published code gives them.
-
-    One question of planning has no JSON of two, and is read as other letters are.
-    """
-    for item, answer in zip(questions, answers, strict=True):
-        task = Task(item.category)
-        value = answer.value
-        right = LETTERS[item.options.index(str(item.answer))] if item.options else str(item.answer)
-        read = as_published(task if task in NUMBERED else Task.DIRECTION, str(value or ''), right)
-        correct = value is not None and read == right
-        yield Verdict(item.id, correct, 'published', answered=value is not None)
+def _save(item: Question, answer: Answer) -> Saved:
+    """Return a question and its answer as in a file; each of planning has its own reply."""
+    value = answer.value
+    right = LETTERS[item.options.index(str(item.answer))] if item.options else str(item.answer)
+    about = item.provenance
+    return Saved(
+        TASKS[item.category], Order(about['order']), about['item'], item.options, right,
+        None if value is None else str(value),
+    )  # fmt: skip
 
 
-def _score_guesses(questions: Sequence[Question]) -> Iterator[MetricRecord]:
-    """Yield the expected accuracy of a guess among the options, over all questions and by task."""
-    for task in ('', *dict.fromkeys(item.category for item in questions)):
-        own = [item for item in questions if task in ('', item.category)]
-        shares = [chance(Task(item.category), item.options) for item in own]
-        yield MetricRecord.of_mean(SUITE, Mode.STRICT.value, 'baseline_random', shares, task)
-
-
-def _score_orders(
-    questions: Sequence[Question], answers: Sequence[Answer], verdicts: Sequence[Verdict]
-) -> Iterator[MetricRecord]:
+def _score_orders(given: AskedQuestions) -> Iterator[MetricRecord]:
     """Yield the shares of items that are right, and answered alike, in all orders of images."""
     items: dict[str, list[tuple[bool, AnswerValue | None]]] = {}
-    for item, answer, verdict in zip(questions, answers, verdicts, strict=True):
+    for item, answer, verdict in zip(given.questions, given.answers, given.verdicts, strict=True):
         items.setdefault(item.provenance['item'], []).append((verdict.correct, answer.value))
     several = [tuple(zip(*found, strict=True)) for found in items.values() if len(found) > 1]
     alike = [
