@@ -58,6 +58,7 @@ def test_a_missing_and_a_broken_file_are_named(tmp_path):
 
 LIGHT = {'name': 'a'}
 BLUR = {'kind': 'motion_blur'}
+MOVED = {'span': {'segments': [1, 2]}, 'offset_m': [0.4, 0.0, 0.0]}
 
 
 @pytest.mark.parametrize(
@@ -78,6 +79,21 @@ BLUR = {'kind': 'motion_blur'}
         ),
         ({'lighting': {'unlit': True, 'lights': [LIGHT]}}, 'an unlit condition has no lights'),
         ({'effects': [BLUR, BLUR]}, 'condition x.yaml: effects: two effects are motion_blur'),
+        ({'effects': [{'kind': 'gama', 'gamma': 2}]}, 'gama'),
+        ({'effects': [{'kind': 'gamma'}]}, 'effects.0.gamma.gamma: Field required'),
+        ({'effects': [{'kind': 'gamma', 'gama': 2}]}, 'key "gama". Did you mean "gamma"?'),
+        ({'effects': [{'kind': 'white_balance', 'gains': [1, 0, 1]}]}, 'gains must be positive'),
+        ({'effects': [{'kind': 'dropped_frames', 'share': 1.0}]}, 'less than 1'),
+        ({'effects': [{'gamma': 2}]}, 'effects.0'),
+        ({'moving_objects': [MOVED]}, 'say which objects move'),
+        (
+            {'moving_objects': [{**MOVED, 'names': ['a'], 'offset_m': [0, 0, 0]}]},
+            'say how they move',
+        ),
+        (
+            {'moving_objects': [{**MOVED, 'names': ['a'], 'offsets': 1}]},
+            'Did you mean "offset_m"?',
+        ),
         (
             {'lighting': {'lights': [{'name': 'a', 'color': [2, 0, 0]}]}},
             'lighting.lights.0: a colour is linear RGB in [0, 1]',

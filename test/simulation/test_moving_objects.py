@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.world.scenes import box_object, room_scene
 
-from osmabench_ros.errors import ConfigError, SimulationError
+from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.simulation.conditions import (
     compute_object_poses,
@@ -59,20 +59,18 @@ def test_a_lamp_leaves_the_ceiling_and_a_crate_takes_what_is_in_it():
     assert set(poses_at([moving(names=[crate.name])], scene, at(1.5))) == {32, 33}
 
 
-def test_objects_rest_before_and_after():
+@pytest.mark.parametrize(
+    ('returns', 'way_m'),
+    [
+        (False, {0.3: 0.0, 1.0: 0.0, 1.25: 0.1, 2.0: 0.4, 4.0: 0.4}),
+        (True, {1.25: 0.2, 1.5: 0.4, 1.75: 0.2, 2.0: 0.0}),
+    ],
+)
+def test_objects_rest_before_and_after_and_are_back_if_they_return(returns, way_m):
     scene = room_scene()
-    movement = [moving(names=['box_7'])]
+    movement = [moving(names=['box_7'], returns=returns)]
     start = scene.by_instance[7].pose.translation
-    for position, expected in ((0.3, 0.0), (1.0, 0.0), (1.25, 0.1), (2.0, 0.4), (4.0, 0.4)):
-        pose = poses_at(movement, scene, at(position))[7]
-        np.testing.assert_allclose(pose.translation - start, [expected, 0, 0], atol=1e-9)
-
-
-def test_a_returning_object_is_back_at_the_end():
-    scene = room_scene()
-    movement = [moving(names=['box_7'], returns=True)]
-    start = scene.by_instance[7].pose.translation
-    for position, expected in ((1.25, 0.2), (1.5, 0.4), (1.75, 0.2), (2.0, 0.0)):
+    for position, expected in way_m.items():
         pose = poses_at(movement, scene, at(position))[7]
         np.testing.assert_allclose(pose.translation - start, [expected, 0, 0], atol=1e-9)
 
@@ -106,17 +104,3 @@ def test_a_count_is_drawn_with_the_seed():
 def test_objects_that_are_not_there_are_named():
     with pytest.raises(SimulationError, match=r'test/room has no object that matches robot\*'):
         moving(names=['robot*']).select(room_scene())
-
-
-@pytest.mark.parametrize(
-    ('section', 'message'),
-    [
-        ({}, 'say which objects move'),
-        ({'names': ['a'], 'offset_m': [0, 0, 0]}, 'say how they move'),
-        ({'names': ['a'], 'offsets': 1}, 'Did you mean "offset_m"?'),
-    ],
-)
-def test_wrong_sections_are_refused(section, message):
-    with pytest.raises(ConfigError) as caught:
-        moving(**section)
-    assert message in str(caught.value)

@@ -44,11 +44,17 @@ def test_range_follows_the_convention_of_rep_118(effect):
     assert np.isfinite(seen[5:-5, 170:290]).all()
 
 
-@pytest.mark.parametrize('z', [1.0, 2.0, 3.5])
-def test_axial_noise_of_structured_light_grows_as_published(z):
-    fine = StructuredLightDepth(disparity_step_px=0.0)
-    noise = fine.depth(plane(z), SHOT) - z
-    assert noise.std() == pytest.approx(0.0012 + 0.0019 * (z - 0.4) ** 2, rel=0.03)
+@pytest.mark.parametrize('z', [1.0, 2.0, 3.5, 5.0])
+@pytest.mark.parametrize(
+    ('sensor', 'expected_m'),
+    [
+        (StructuredLightDepth(disparity_step_px=0.0), lambda z: 0.0012 + 0.0019 * (z - 0.4) ** 2),
+        (TimeOfFlightDepth(wiggle_m=0.0), lambda z: 0.002 + 0.0008 * z**2),
+    ],
+)
+def test_noise_grows_with_the_square_of_the_distance_as_published(sensor, expected_m, z):
+    noise = sensor.depth(plane(z), SHOT) - z
+    assert noise.std() == pytest.approx(expected_m(z), rel=0.03)
     assert abs(noise.mean()) < 4 * noise.std() / noise.size**0.5
 
 
@@ -81,22 +87,16 @@ def test_grazing_surfaces_are_lost():
     assert np.isnan(sensor.depth(plane(2.0), SHOT)).sum() == 0
 
 
-def test_noise_of_time_of_flight_grows_with_the_square():
-    sensor = TimeOfFlightDepth(wiggle_m=0.0)
-    for z in (1.0, 5.0):
-        noise = sensor.depth(plane(z), SHOT) - z
-        assert noise.std() == pytest.approx(0.002 + 0.0008 * z**2, rel=0.03)
+NOISELESS = {'noise_offset_m': 0.0, 'noise_factor': 0.0}
 
 
 def test_the_wiggle_is_systematic():
-    sensor = TimeOfFlightDepth(noise_offset_m=0.0, noise_factor=0.0)
-    error = sensor.depth(plane(0.9 * 1.25), SHOT) - 0.9 * 1.25
+    error = TimeOfFlightDepth(**NOISELESS).depth(plane(0.9 * 1.25), SHOT) - 0.9 * 1.25
     np.testing.assert_allclose(error, 0.003, atol=1e-5)
 
 
 def test_pixels_fly_at_edges_only_and_between_the_surfaces():
-    sensor = TimeOfFlightDepth(noise_offset_m=0.0, noise_factor=0.0, wiggle_m=0.0)
-    seen = sensor.depth(step(), SHOT)
+    seen = TimeOfFlightDepth(**NOISELESS, wiggle_m=0.0).depth(step(), SHOT)
     flying = np.abs(seen - step()) > 0.01
     rows, columns = np.nonzero(flying)
     assert len(rows) > 300
@@ -109,7 +109,5 @@ def test_pixels_fly_at_edges_only_and_between_the_surfaces():
 
 
 def test_distances_beyond_the_unambiguous_one_wrap():
-    sensor = TimeOfFlightDepth(
-        noise_offset_m=0.0, noise_factor=0.0, wiggle_m=0.0, unambiguous_m=5.0
-    )
+    sensor = TimeOfFlightDepth(**NOISELESS, wiggle_m=0.0, unambiguous_m=5.0)
     np.testing.assert_allclose(sensor.depth(plane(6.5), SHOT), 1.5, atol=1e-5)

@@ -3,9 +3,7 @@ import pytest
 from support.world.scenes import CAMERA
 
 from osmabench_ros.base.images import decode_srgb_image, encode_srgb_image
-from osmabench_ros.errors import ConfigError
 from osmabench_ros.scenes.scene import Lighting
-from osmabench_ros.simulation.conditions import parse_condition
 from osmabench_ros.simulation.effects import Exposure, Gamma, MotionBlur, Shot, WhiteBalance
 
 SHOT = Shot(3, 1.0, CAMERA)
@@ -53,20 +51,3 @@ def test_blur_averages_light_not_codes():
 def test_blur_samples_lie_evenly_within_the_shutter_time():
     times = MotionBlur(shutter_s=0.1, samples=4).sample_times_s(2.0)
     np.testing.assert_allclose(times, [1.9625, 1.9875, 2.0125, 2.0375])
-
-
-@pytest.mark.parametrize(
-    ('effect', 'message'),
-    [
-        ({'kind': 'gama', 'gamma': 2}, 'gama'),
-        ({'kind': 'gamma'}, 'effects.0.gamma.gamma: Field required'),
-        ({'kind': 'gamma', 'gama': 2}, 'unknown key "gama". Did you mean "gamma"?'),
-        ({'kind': 'white_balance', 'gains': [1, 0, 1]}, 'gains must be positive'),
-        ({'kind': 'dropped_frames', 'share': 1.0}, 'less than 1'),
-        ({'gamma': 2}, 'effects.0'),
-    ],
-)
-def test_wrong_effects_are_refused(effect, message):
-    with pytest.raises(ConfigError) as caught:
-        parse_condition('x', {'effects': [effect]}, 'x.yaml')
-    assert message in str(caught.value)

@@ -131,17 +131,6 @@ def test_moved_objects_are_seen_where_they_were_put(simulator, room):
         simulator.move_objects({99: pose})
 
 
-def test_lights_that_come_and_go_leave_no_trace(simulator):
-    lamp = Light('lamp', position=(0.0, 0.0, 2.2), intensity=2.0)
-    images = []
-    for lights in ((lamp,), (lamp, Light('other', position=(1, 1, 2))), (), (lamp,)):
-        simulator.set_lighting(Lighting(lights))
-        images.append(simulator.render(VIEW).color)
-    np.testing.assert_array_equal(images[0], images[3])
-    assert images[1].mean() > images[0].mean()
-    assert images[2].max() == 0
-
-
 @pytest.mark.slow
 def test_shadings_and_ambient_occlusion(habitat, room):
     lighting = Lighting((Light('lamp', position=(0.0, 0.0, 2.2), intensity=2.0),))

@@ -5,8 +5,8 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -29,8 +29,12 @@ def python(tmp_path):
     return str(script)
 
 
-def test_it_says_what_it_runs_and_leaves_nothing_when_closed(python):
-    worker = WorkerProcess(python, 4096)
+@pytest.fixture
+def worker(python, closes):
+    return closes(WorkerProcess(python, 4096))
+
+
+def test_it_says_what_it_runs_and_leaves_nothing_when_closed(worker):
     assert worker.versions['habitat_sim'] == '0.3.9'
     assert 'loud library' in worker.log()
     pid, folder = worker.pid, Path(os.readlink(f'/proc/{worker.pid}/cwd'))
@@ -45,24 +49,20 @@ def test_it_says_what_it_runs_and_leaves_nothing_when_closed(python):
         worker.call('hello', 1.0)
 
 
-def test_a_refused_request_is_an_error_and_the_worker_lives_on(python):
-    worker = WorkerProcess(python, 4096)
+def test_a_refused_request_is_an_error_and_the_worker_lives_on(worker):
     with pytest.raises(SimulationError, match='Habitat-Sim, jump: .*jump'):
         worker.call('jump', 5.0)
     assert worker.call('hello', 5.0)['habitat_sim'] == '0.3.9'
-    worker.close()
 
 
-def test_a_worker_that_dies_is_an_error_with_the_end_of_its_output(python):
-    worker = WorkerProcess(python, 4096)
+def test_a_worker_that_dies_is_an_error_with_the_end_of_its_output(worker):
     os.kill(worker.pid, signal.SIGKILL)
     with pytest.raises(SimulationError, match=r'(?s)died.*signal 9.*printed last.*loud library'):
         worker.call('hello', 5.0)
     assert worker.closed
 
 
-def test_a_worker_that_hangs_is_ended(python):
-    worker = WorkerProcess(python, 4096)
+def test_a_worker_that_hangs_is_ended(worker):
     pid = worker.pid
     os.kill(pid, signal.SIGSTOP)
     start = time.monotonic()
@@ -72,21 +72,12 @@ def test_a_worker_that_hangs_is_ended(python):
     assert not psutil.pid_exists(pid)
 
 
-def test_another_thread_is_refused(python):
-    worker = WorkerProcess(python, 4096)
-    caught = []
-
-    def ask():
-        try:
-            worker.call('hello', 1.0)
-        except SimulationError as error:
-            caught.append(error)
-
-    thread = threading.Thread(target=ask, name='other')
-    thread.start()
-    thread.join()
-    assert 'called from "other"' in str(caught[0])
-    worker.close()
+def test_another_thread_is_refused(worker):
+    with (
+        ThreadPoolExecutor(1, 'other') as pool,
+        pytest.raises(SimulationError, match='called from "other_0"'),
+    ):
+        pool.submit(worker.call, 'hello', 1.0).result()
 
 
 def test_a_forgotten_worker_ends(python):
