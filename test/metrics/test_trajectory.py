@@ -59,6 +59,16 @@ def evo_trajectory(trajectory):
     return PoseTrajectory3D(poses_se3=matrices(trajectory), timestamps=trajectory.stamps_ns / 1e9)
 
 
+def errors_with_relations(ours):
+    """Return both kinds of errors with the name that evo has for them."""
+    from evo.core.metrics import PoseRelation
+
+    return [
+        (ours.translation_m, PoseRelation.translation_part),
+        (ours.rotation_deg, PoseRelation.rotation_angle_deg),
+    ]
+
+
 TRUTH = walk(120, 1)
 ESTIMATE = disturbed(TRUTH, 2, 1.3).select(np.arange(5, 120, 2))
 
@@ -87,11 +97,7 @@ def test_absolute_errors_are_those_of_evo(kind):
     elif kind is not TrajectoryAlignment.NONE:
         theirs.align(evo_trajectory(truth), correct_scale=kind is TrajectoryAlignment.SIM3)
     ours = absolute_errors(truth, estimate.transform(find_alignment(truth, estimate, kind)))
-    relations = metrics.PoseRelation
-    for errors, relation in (
-        (ours.translation_m, relations.translation_part),
-        (ours.rotation_deg, relations.rotation_angle_deg),
-    ):
+    for errors, relation in errors_with_relations(ours):
         metric = metrics.APE(relation)
         metric.process_data((evo_trajectory(truth), theirs))
         np.testing.assert_allclose(errors, metric.error, atol=1e-9)
@@ -111,11 +117,7 @@ def test_relative_errors_are_those_of_evo(unit, delta, all_pairs):
     truth, estimate = associate(TRUTH, ESTIMATE)
     ours = relative_errors(truth, estimate, DeltaInterval(delta, DeltaUnit(unit), all_pairs))
     evo_unit = {'frames': Unit.frames, 'metres': Unit.meters}[unit]
-    relations = metrics.PoseRelation
-    for errors, relation in (
-        (ours.translation_m, relations.translation_part),
-        (ours.rotation_deg, relations.rotation_angle_deg),
-    ):
+    for errors, relation in errors_with_relations(ours):
         metric = metrics.RPE(relation, delta, evo_unit, all_pairs=all_pairs)
         metric.process_data((evo_trajectory(truth), evo_trajectory(estimate)))
         np.testing.assert_allclose(errors, metric.error, atol=1e-9)
