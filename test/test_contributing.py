@@ -12,6 +12,7 @@ import pytest
 import setuptools
 import yaml
 from support.commands import osmabench
+from support.distributions import install_distribution
 from support.world.box_room import LABELS, frames, ground_truth
 from support.world.frames import map_frames
 from support.world.scenes import CAMERA, camera_at, room_scene
@@ -27,28 +28,25 @@ from osmabench_ros.simulation.simulator import make_simulator
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.wording import parsed
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    tomllib = pytest.importorskip('tomli', reason='no TOML parser before Python 3.11')
+# Python has a TOML parser since 3.11.
+tomllib = pytest.importorskip('tomllib' if sys.version_info >= (3, 11) else 'tomli')
 
 EXAMPLES = Path(__file__).resolve().parents[1] / 'examples'
+
+
+def entry_points_of(folder):
+    return tomllib.loads((folder / 'pyproject.toml').read_text())['project']['entry-points']
 
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """Return the package of the page (see test_documentation) as if pip had installed it."""
     folder = shutil.copytree(EXAMPLES / 'my_bench', tmp_path / 'my_bench')
-    project = tomllib.loads((folder / 'pyproject.toml').read_text())['project']
-    metadata = folder / 'my_bench-0.1.0.dist-info'
-    metadata.mkdir()
-    header = f'Metadata-Version: 2.1\nName: {project["name"]}\nVersion: {project["version"]}\n'
-    (metadata / 'METADATA').write_text(header)
-    lines = []
-    for group, points in project['entry-points'].items():
-        lines += [f'[{group}]', *(f'{name} = {value}' for name, value in points.items())]
-    (metadata / 'entry_points.txt').write_text('\n'.join(lines))
-    monkeypatch.syspath_prepend(str(folder))
+    groups = {
+        group: [f'{name} = {value}' for name, value in points.items()]
+        for group, points in entry_points_of(folder).items()
+    }
+    install_distribution(folder, monkeypatch, groups)
     yield folder
     for name in [name for name in sys.modules if name.split('.')[0] == 'my_bench']:
         del sys.modules[name]
@@ -60,9 +58,8 @@ def points_map(**options):
 
 
 def test_each_line_of_the_page_registers_what_its_file_holds(package):
-    project = tomllib.loads((package / 'pyproject.toml').read_text())['project']
-    assert len(project['entry-points']) == 4
-    for group, points in project['entry-points'].items():
+    assert len(entry_points_of(package)) == 4
+    for group, points in entry_points_of(package).items():
         assert group in KINDS
         assert set(points) < set(extension_names(group))
         for value in points.values():

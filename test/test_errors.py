@@ -2,11 +2,10 @@
 
 import os
 import pty
-import subprocess
-import sys
 from importlib import import_module
 
 import pytest
+from support.programs import run_python
 
 from osmabench_ros.errors import ConfigError, MissingDependencyError, errors_as, needing
 
@@ -31,9 +30,8 @@ def test_a_message_cannot_steer_the_terminal_or_fill_it():
 
 
 def test_a_warning_cannot_steer_the_terminal():
-    command = [sys.executable, '-c', WARN, 'file \x1b[2J.png']
-    process = subprocess.run(command, capture_output=True, check=True)
-    assert process.stderr == b'warning: file \\x1b[2J.png\n'
+    done = run_python('-c', WARN, 'file \x1b[2J.png', check=True)
+    assert done.stderr == 'warning: file \\x1b[2J.png\n'
 
 
 def test_errors_that_are_named_become_ours_and_others_pass():
@@ -59,9 +57,8 @@ def test_an_import_that_fails_says_what_for_and_what_to_do():
 def test_a_terminal_gets_warnings_broken_between_words():
     words = [f'word_{number:02d}' for number in range(30)]
     read, write = pty.openpty()
-    environment = {**os.environ, 'COLUMNS': '50'}
-    command = [sys.executable, '-c', WARN, ' '.join(words)]
-    subprocess.run(command, stderr=write, env=environment, check=True)
+    output = {'stderr': write, 'capture_output': False}
+    run_python('-c', WARN, ' '.join(words), variables={'COLUMNS': '50'}, check=True, **output)
     os.close(write)
     lines = os.read(read, 4096).decode().splitlines()
     assert ' '.join(lines).split() == ['warning:', *words]

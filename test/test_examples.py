@@ -24,13 +24,9 @@ CAMERA = Intrinsics.from_hfov(160, 120, np.radians(80))
 def frames():
     """A drive of 3 cm and a turn of about one degree a frame."""
     return [
-        box_room.render(
-            box_room.ROOM,
-            box_room.look((-1.5 + 0.03 * index, -1.2, 1.3), (1.0, 0.8 + 0.06 * index, 0.4)),
-            CAMERA, index,
-        )
-        for index in range(16)
-    ]  # fmt: skip
+        box_room.view((-1.5 + 0.03 * i, -1.2, 1.3), (1.0, 0.8 + 0.06 * i, 0.4), CAMERA, i)
+        for i in range(16)
+    ]
 
 
 def test_octomap_fills_the_cells_of_what_is_seen_and_no_others(frames):

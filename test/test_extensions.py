@@ -27,9 +27,10 @@ class Mine:
 def distribution(tmp_path, monkeypatch):
     """A third-party distribution that adds a mapper and a suite, and a broken one."""
     points = {
-        MAPPERS: ['mine = somebodys_package:Mine', 'broken = somebodys_package:Absent'],
+        MAPPERS: ['mine = somebodys_package:Mine', 'broken = somebodys_package:Absent',
+                  'gone = no_such_module:Mapper'],
         SUITES: ['mine = somebodys_package:Mine'],
-    }
+    }  # fmt: skip
     install_distribution(tmp_path, monkeypatch, points, somebodys_package=CODE)
 
 
@@ -43,9 +44,12 @@ def test_another_distribution_adds_a_mapper_and_a_suite():
 
 
 @pytest.mark.usefixtures('distribution')
-def test_what_cannot_be_imported_is_told_with_its_place():
-    with pytest.raises(ConfigError, match='mapper "broken".*somebodys_package:Absent'):
-        load_extension(MAPPERS, 'broken')
+@pytest.mark.parametrize(
+    ('name', 'place'), [('broken', 'somebodys_package:Absent'), ('gone', 'no_such_module')]
+)
+def test_what_cannot_be_imported_is_told_with_its_place(name, place):
+    with pytest.raises(ConfigError, match=f'mapper "{name}" cannot be imported from "{place}'):
+        load_extension(MAPPERS, name)
 
 
 @pytest.mark.parametrize('group', KINDS)

@@ -9,10 +9,8 @@ from packaging.requirements import Requirement
 
 from osmabench_ros.base.configuration import requirements, requirements_file
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    tomllib = pytest.importorskip('tomli', reason='no TOML parser before Python 3.11')
+# Python has a TOML parser since 3.11.
+tomllib = pytest.importorskip('tomllib' if sys.version_info >= (3, 11) else 'tomli')
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -52,13 +50,17 @@ def read_project():
     return tomllib.loads((REPOSITORY / 'pyproject.toml').read_text('utf-8'))['project']
 
 
-def declared():
+def dependencies(*extras):
+    """Return the requirements of pyproject.toml, those of some extras included."""
     project = read_project()
-    extras = project['optional-dependencies']
-    lines = [*project['dependencies'], *(line for name in NEEDED for line in extras[name])]
+    optional = project['optional-dependencies']
+    lines = [*project['dependencies'], *(line for name in extras for line in optional[name])]
+    return [Requirement(line) for line in lines]
+
+
+def declared():
     # open3d-cpu is open3d without CUDA, only for x86; Ubuntu 24.04 runs on others too.
-    found = [Requirement(line) for line in lines if not line.startswith('open3d-cpu')]
-    return {item.name: item for item in found}
+    return {item.name: item for item in dependencies(*NEEDED) if item.name != 'open3d-cpu'}
 
 
 def test_every_python_package_is_in_package_xml_or_in_the_one_file():
@@ -93,30 +95,24 @@ def pins(name):
     return [Requirement(line) for line in lines]
 
 
-def dependencies():
-    """Return the ranges that pyproject.toml gives, extras included, by name."""
-    project = read_project()
-    extras = project['optional-dependencies'].values()
-    found = {}
-    for line in (*project['dependencies'], *(line for extra in extras for line in extra)):
-        item = Requirement(line)
-        found.setdefault(item.name, []).append(item)
-    return found
+ALL = dependencies(*read_project()['optional-dependencies'])
+NAMES = {item.name for item in ALL}
 
 
-@pytest.mark.parametrize('name', sorted(set(dependencies()) - UNPINNED))
+@pytest.mark.parametrize('name', sorted(NAMES - UNPINNED))
 def test_a_dependency_has_a_pin_within_its_range(name):
     found = [pin for pin in (*pins('runtime'), *pins('development')) if pin.name == name]
     assert found, 'add it to requirements/runtime.txt'
     for pin in found:
         versions = [item.version for item in pin.specifier]
         assert len(versions) == 1
-        for item in dependencies()[name]:
-            assert item.specifier.contains(versions[0]), f'{pin} is outside of {item}'
+        for item in ALL:
+            fits = item.name != name or item.specifier.contains(versions[0])
+            assert fits, f'{pin} is outside of {item}'
 
 
 def test_what_is_pinned_for_the_package_is_a_dependency_of_it():
-    assert {pin.name for pin in pins('runtime')} <= set(dependencies())
+    assert {pin.name for pin in pins('runtime')} <= NAMES
 
 
 def test_a_requirement_stands_in_one_file_once_for_each_system():

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 from osmabench_ros.errors import MapError
@@ -16,19 +17,6 @@ def random_frames(count=5, size=4000):
         )
 
 
-def brute_force(frames, voxel_m):
-    """Group by voxel and segment with a dictionary."""
-    groups = {}
-    for points, colors, segments in frames:
-        for point, color, segment in zip(points, colors, segments, strict=True):
-            key = (*np.floor(point / voxel_m).astype(int).tolist(), int(segment))
-            groups.setdefault(key, []).append((point, color))
-    return {
-        key: (len(items), *(np.mean(part, axis=0) for part in zip(*items, strict=True)))
-        for key, items in groups.items()
-    }
-
-
 def fused(frames, voxel_m=0.1):
     fusion = VoxelFusion(voxel_m)
     for frame in frames:
@@ -36,17 +24,18 @@ def fused(frames, voxel_m=0.1):
     return fusion.cells()
 
 
-def test_cells_equal_a_brute_force_grouping():
+def test_cells_are_the_groups_of_voxel_and_segment_that_pandas_makes():
     frames = list(random_frames())
     cells = fused(frames, 0.25)
-    expected = brute_force(frames, 0.25)
-    keys = np.column_stack([voxel_indices(cells.voxels), cells.segments]).tolist()
-    assert len(cells) == len(expected)
-    for row, key in enumerate(keys):
-        count, point, color = expected[tuple(key)]
-        assert cells.counts[row] == count
-        np.testing.assert_allclose(cells.points[row], point, atol=0.25 / 4096)
-        np.testing.assert_allclose(cells.colors[row], color, atol=0.5001)
+    points, colors, segments = (np.concatenate(part) for part in zip(*frames, strict=True))
+    voxels = np.floor(points / 0.25).astype(int)
+    groups = pd.DataFrame(np.hstack([points, colors])).groupby([*voxels.T, segments])
+    keys = pd.MultiIndex.from_arrays([*voxel_indices(cells.voxels).T, cells.segments])
+    assert len(cells) == groups.ngroups
+    np.testing.assert_array_equal(cells.counts, groups.size()[keys])
+    expected = groups.mean().loc[keys].to_numpy()
+    np.testing.assert_allclose(cells.points, expected[:, :3], atol=0.25 / 4096)
+    np.testing.assert_allclose(cells.colors, expected[:, 3:], atol=0.5001)
 
 
 def test_the_order_of_frames_and_questions_does_not_matter():

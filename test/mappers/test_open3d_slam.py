@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from support.libraries import needs
 from support.world import box_room
+from support.world.box_room import view
 
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -17,19 +18,13 @@ pytestmark = needs('open3d')
 CAMERA = Intrinsics.from_hfov(160, 120, np.radians(80))
 
 
-def drive(count):
-    """Return frames of a camera that drives 6 cm and turns by about 2 degrees a frame."""
-    frames = []
-    for index in range(count):
-        place = (-1.5 + 0.06 * index, -1.2, 1.3)
-        target = (1.0, 0.8 + 0.12 * index, 0.4)
-        frames.append(box_room.render(box_room.ROOM, box_room.look(place, target), CAMERA, index))
-    return frames
-
-
 @pytest.fixture(scope='module')
 def frames():
-    return drive(20)
+    """Return frames of a camera that drives 6 cm and turns by about 2 degrees a frame."""
+    return [
+        view((-1.5 + 0.06 * i, -1.2, 1.3), (1.0, 0.8 + 0.12 * i, 0.4), CAMERA, i)
+        for i in range(20)
+    ]
 
 
 mapped = partial(box_room.map_room, Open3dSlamMapper)
@@ -70,11 +65,8 @@ def test_blind_frames_keep_the_last_pose_and_are_counted(frames):
 
 @pytest.mark.full
 def test_a_jump_is_a_loss_and_the_map_goes_on_from_the_last_pose(frames):
-    away = box_room.look((2.0, 2.0, 1.3), (2.9, -2.5, 1.0))
-    other = [
-        box_room.render(box_room.ROOM, away, CAMERA, index)
-        for index in range(len(frames), len(frames) + 8)
-    ]
+    away = (2.0, 2.0, 1.3), (2.9, -2.5, 1.0)
+    other = [view(*away, CAMERA, index) for index in range(len(frames), len(frames) + 8)]
     found = mapped([*frames, *other])
     assert 'track was lost in' in found.header.remark
     positions = found.trajectory.positions[len(frames) :]
@@ -82,10 +74,8 @@ def test_a_jump_is_a_loss_and_the_map_goes_on_from_the_last_pose(frames):
 
 
 def test_a_single_wall_does_not_hold_the_camera(frames):
-    wall = box_room.look((0.0, -2.0, 1.25), (0.0, -3.0, 1.25))
-    assert hold_of(box_room.render(box_room.ROOM, wall, CAMERA)) < 1e-6
-    corner = box_room.look((0.0, 0.0, 1.8), (2.9, 2.9, 0.0))
-    assert hold_of(box_room.render(box_room.ROOM, corner, CAMERA)) > 0.002
+    assert hold_of(view((0.0, -2.0, 1.25), (0.0, -3.0, 1.25), CAMERA)) < 1e-6
+    assert hold_of(view((0.0, 0.0, 1.8), (2.9, 2.9, 0.0), CAMERA)) > 0.002
     blind = replace(frames[0], depth_m=np.full_like(frames[0].depth_m, np.nan))
     assert hold_of(blind) == 0.0
 
@@ -97,14 +87,11 @@ def test_before_a_wall_its_pattern_tells_the_way():
         waves = 60 * np.sin(7 * x) + 60 * np.sin(5 * z + 3 * x)
         return np.repeat(np.clip(128 + waves, 0, 255)[:, None], 3, axis=1).astype(np.uint8)
 
+    places = 0.02 * np.arange(8)
     views = [
-        box_room.render(
-            box_room.ROOM,
-            box_room.look((0.02 * index, -2.0, 1.25), (0.02 * index, -3.0, 1.25)),
-            CAMERA, index, painted,
-        )
-        for index in range(8)
-    ]  # fmt: skip
+        view((x, -2.0, 1.25), (x, -3.0, 1.25), CAMERA, index, painted)
+        for index, x in enumerate(places)
+    ]
     assert errors_m(mapped(views), views).max() < 0.02
 
 
@@ -113,13 +100,9 @@ def test_a_turn_on_which_the_camera_slides_is_noticed():
     """By 12 degrees a frame; nothing else shows it, for every frame fits the one before."""
     turns = np.radians(20 + 12 * np.arange(8))
     views = [
-        box_room.render(
-            box_room.ROOM,
-            box_room.look((0.0, -0.5, 1.3), (np.cos(turn), np.sin(turn) - 0.5, 1.0)),
-            CAMERA, index,
-        )
+        view((0.0, -0.5, 1.3), (np.cos(turn), np.sin(turn) - 0.5, 1.0), CAMERA, index)
         for index, turn in enumerate(turns)
-    ]  # fmt: skip
+    ]
     found = mapped(views)
     assert errors_m(found, views).max() > 0.2
     assert 'track was lost' not in found.header.remark

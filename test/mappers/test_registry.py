@@ -1,29 +1,16 @@
 import pytest
-from support.distributions import install_distribution
 from support.libraries import needs
 
-from osmabench_ros.base.configuration import MAPPERS
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.mappers.mapper import make_mapper, mapper_class, mapper_names
+from osmabench_ros.mappers.mapper import make_mapper, mapper_class
 from osmabench_ros.semantics.labels import LabelSet
 
 LABELS = LabelSet.from_names('test', ['cup'], ['floor'])
 
 
-def test_the_mappers_of_the_package_are_registered():
-    assert {'oracle', 'noisy_oracle', 'appearance'} <= set(mapper_names())
-
-
 def test_an_unknown_mapper_is_named_with_the_nearest_one():
     with pytest.raises(ConfigError, match=r'no mapper "orcale".*Did you mean "oracle"\?'):
         make_mapper('orcale', label_set=LABELS)
-
-
-def test_a_mapper_that_cannot_be_imported_is_named(tmp_path, monkeypatch):
-    install_distribution(tmp_path, monkeypatch, {MAPPERS: ['broken = no_such_module:Mapper']})
-    assert 'broken' in mapper_names()
-    with pytest.raises(ConfigError, match='"broken" cannot be imported from "no_such_module'):
-        make_mapper('broken', label_set=LABELS)
 
 
 def test_whether_ground_truth_is_read_is_known_before_a_mapper_is_made():

@@ -204,26 +204,17 @@ def test_room_is_found_by_position_where_no_parent_says():
     assert found == {(1, 'part of', 71), (2, 'part of', 70)}
 
 
-def test_order_of_nodes_changes_nothing():
-    rng = np.random.default_rng(3)
-    low = rng.uniform(0, 3, (40, 3)) * [1, 1, 0.3]
-    nodes = [node(i + 1, a, a + rng.uniform(0.05, 0.5, 3)) for i, a in enumerate(low)]
-    edges = derive_relations(nodes)
-    shuffled = [nodes[i] for i in rng.permutation(len(nodes))]
-    assert derive_relations(shuffled) == edges
-    assert len(edges) > 20
-
-
-def test_turning_and_shifting_the_world_changes_nothing():
+def test_order_of_nodes_and_turning_and_shifting_the_world_change_nothing():
     rng = np.random.default_rng(5)
     low = rng.uniform(0, 3, (40, 3)) * [1, 1, 0.3]
-    high = low + rng.uniform(0.05, 0.5, (40, 3))
-    edges = derive_relations(
-        [node(i + 1, a, b) for i, (a, b) in enumerate(zip(low, high, strict=True))]
-    )
-    turned = []
-    for i, (a, b) in enumerate(zip(low, high, strict=True)):
-        turned.append(node(i + 1, (-b[1] + 4, a[0] - 2, a[2]), (-a[1] + 4, b[0] - 2, b[2])))
+    boxes = list(enumerate(zip(low, low + rng.uniform(0.05, 0.5, (40, 3)), strict=True), start=1))
+    edges = derive_relations([node(i, *corners) for i, corners in boxes])
+    assert len(edges) > 20
+    shuffled = [boxes[row] for row in rng.permutation(40)]
+    assert derive_relations([node(i, *corners) for i, corners in shuffled]) == edges
+    turned = [
+        node(i, (-b[1] + 4, a[0] - 2, a[2]), (-a[1] + 4, b[0] - 2, b[2])) for i, (a, b) in boxes
+    ]
     assert derive_relations(turned) == edges
 
 
@@ -236,13 +227,9 @@ def test_close_pairs_equals_all_pairs():
     rng = np.random.default_rng(1)
     low = rng.uniform(0, 10, (120, 3))
     high = low + rng.uniform(0, 2, (120, 3))
-    expected = []
-    for i in range(120):
-        for j in range(i + 1, 120):
-            gap = np.maximum(low[j] - high[i], low[i] - high[j])
-            if gap.max() <= 0.5:
-                expected.append((i, j))
-    assert list(zip(*(a.tolist() for a in close_pairs(low, high, 0.5)), strict=True)) == expected
+    gaps = np.maximum(low[:, None] - high, low - high[:, None]).max(axis=2)
+    expected = np.argwhere(np.triu(gaps <= 0.5, 1))
+    np.testing.assert_array_equal(np.column_stack(close_pairs(low, high, 0.5)), expected)
 
 
 def test_hundreds_of_objects_take_seconds():

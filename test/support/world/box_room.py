@@ -82,6 +82,11 @@ def render(boxes, pose, intrinsics, index=0, light=None):
     )
 
 
+def view(place, target, intrinsics, index=0, light=None):
+    """Render the room from a place to a target."""
+    return render(ROOM, look(place, target), intrinsics, index, light)
+
+
 def frames(boxes=ROOM, count=12, size=(160, 120), light=None):
     """Render the views of a camera that turns about the middle of the room."""
     intrinsics = Intrinsics.from_hfov(*size, np.pi / 2)
