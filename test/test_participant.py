@@ -4,7 +4,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from support.waiting import Spinner
+from support.waiting import Spinner, listen
 from support.world.frames import FRAMES, MOUNT
 
 pytestmark = pytest.mark.ros
@@ -14,15 +14,9 @@ from osmabench_ros.msg import FrameAck, RunState
 from osmabench_ros.msg import SemanticMap as SemanticMapMessage
 
 from osmabench_ros.base import contract as topics
+from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.nodes.frame_publisher import FramePublisher
-from osmabench_ros.participant import (
-    MAX_WAITING,
-    DenseMap,
-    MapHeader,
-    Participant,
-    Provenance,
-    SemanticMap,
-)
+from osmabench_ros.participant import MAX_WAITING, Participant
 from osmabench_ros.ros.qos import latched_profile, lossless_profile
 
 
@@ -47,15 +41,14 @@ class Stage(Spinner):
         super().__init__(context)
         self.mine, self.peer = self.make_node('mine'), self.make_node('peer')
         self.camera = FramePublisher(self.peer, lockstep=True, base_to_camera=MOUNT)
-        self.acks = []
-        self.maps = []
         self.state = self.peer.create_publisher(RunState, topics.RUN_STATE, latched_profile())
-        self.peer.create_subscription(
-            FrameAck, topics.FRAME_ACK, self.acks.append, lossless_profile()
-        )
-        self.peer.create_subscription(
-            SemanticMapMessage, topics.SEMANTIC_MAP, self.maps.append, latched_profile()
-        )
+        self.acks = listen(self.peer, FrameAck, topics.FRAME_ACK, lossless_profile())
+        self.maps = listen(self.peer, SemanticMapMessage, topics.SEMANTIC_MAP, latched_profile())
+
+    def wait(self):
+        """Wait until the participant and its peer hear each other."""
+        self.spin_until(lambda: self.peer.count_subscribers(topics.CAMERA_POSE) > 0)
+        self.spin_until(lambda: self.mine.count_subscribers(topics.FRAME_ACK) > 0)
 
     def drive(self, frames):
         for frame in FRAMES[:frames]:
@@ -78,8 +71,7 @@ def stage(ros_context):
 
 def test_a_method_maps_every_frame_and_anew_after_a_reset(stage):
     participant = Participant(Points, stage.mine)
-    stage.spin_until(lambda: stage.peer.count_subscribers(topics.CAMERA_POSE) > 0)
-    stage.spin_until(lambda: stage.mine.count_subscribers(topics.FRAME_ACK) > 0)
+    stage.wait()
     stage.drive(3)
     assert {item.participant for item in stage.acks} == {'mine'}
     assert [item.frame_index for item in stage.acks] == [0, 1, 2]
@@ -104,8 +96,7 @@ def test_frames_that_are_dropped_for_lack_of_classes_are_a_warning(stage):
 
 def test_a_map_is_final_though_frames_were_lost(stage):
     Participant(Points, stage.mine, settle_s=0.3, map_every_frames=1)
-    stage.spin_until(lambda: stage.peer.count_subscribers(topics.CAMERA_POSE) > 0)
-    stage.spin_until(lambda: stage.mine.count_subscribers(topics.FRAME_ACK) > 0)
+    stage.wait()
     stage.drive(1)
     stage.spin_until(lambda: len(stage.maps) == 1)
     assert not stage.maps[0].is_final

@@ -2,7 +2,7 @@
 
 import pytest
 from support.ros2_launch import interrupted, ros2_launch
-from support.waiting import wait_until
+from support.waiting import listen
 
 pytestmark = [pytest.mark.ros, pytest.mark.gl, pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -11,24 +11,20 @@ ARGUMENTS = (
 )  # fmt: skip
 
 
-def test_images_of_one_frame_reach_a_subscriber(tmp_path, ros_domain, ros_context):
-    import rclpy
-    from rclpy.executors import SingleThreadedExecutor
+def test_images_of_one_frame_reach_a_subscriber(tmp_path, ros_domain, spinner):
     from sensor_msgs.msg import Image
 
     from osmabench_ros.base import contract as topics
     from osmabench_ros.ros.qos import frame_profile
 
-    node = rclpy.create_node('listener', namespace='robot', context=ros_context)
-    executor = SingleThreadedExecutor(context=ros_context)
-    executor.add_node(node)
-    heard = {topics.COLOR: [], topics.DEPTH: []}
-    for topic, messages in heard.items():
-        node.create_subscription(Image, topic, messages.append, frame_profile(lockstep=False))
+    node = spinner.make_node('listener', namespace='robot')
+    heard = {
+        topic: listen(node, Image, topic, frame_profile(lockstep=False))
+        for topic in (topics.COLOR, topics.DEPTH)
+    }
     process = ros2_launch('bridge.launch.py', *ARGUMENTS, domain=ros_domain, logs=tmp_path)
-    wait_until(
-        lambda: process.poll() is not None or all(len(found) > 1 for found in heard.values()),
-        step=lambda: executor.spin_once(timeout_sec=0.1),
+    spinner.spin_until(
+        lambda: process.poll() is not None or all(len(found) > 1 for found in heard.values())
     )
     text = interrupted(process)
     stamps = [{(m.header.stamp.sec, m.header.stamp.nanosec) for m in ms} for ms in heard.values()]

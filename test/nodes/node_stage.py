@@ -7,7 +7,7 @@ from pathlib import Path
 import rclpy
 import yaml
 from lifecycle_msgs.msg import Transition
-from support.waiting import Spinner
+from support.waiting import Spinner, listen
 
 from osmabench_ros.maps.announced_map import MapAssembler
 from osmabench_ros.maps.storage import unpack_map
@@ -41,9 +41,7 @@ class Stage(Spinner):
 
     def listen(self, kind, topic, profile):
         """Return a list that gets every published message."""
-        heard = []
-        self.peer.create_subscription(kind, topic, heard.append, profile)
-        return heard
+        return listen(self.peer, kind, topic, profile)
 
     def speak(self, kind, topic, profile):
         """Return a publisher that the node under test has discovered."""

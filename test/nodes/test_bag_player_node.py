@@ -5,15 +5,9 @@ import time
 
 import psutil
 import pytest
+from nodes.test_bag_recorder_node import record
 from rosbags.rosbag2 import StoragePlugin
-from support import SUPPORT
-from support.ros_processes import (
-    interrupt,
-    listening,
-    node_arguments,
-    process,
-    wait_until_recorded,
-)
+from support.ros_processes import interrupt, listening, node_process
 from support.world.bags import BEACONS, POSES, write_bag
 
 from osmabench_ros.base import contract as topics
@@ -27,14 +21,8 @@ IMAGES = [f'/{topics.COLOR}', f'/{topics.DEPTH}', f'/{topics.CAMERA_POSE}']
 def recorded(tmp_path_factory):
     """A bag of a real publisher: 20 frames in a second."""
     folder = tmp_path_factory.mktemp('recorded') / 'bag'
-    recorder_arguments = node_arguments('bag_recorder_node', {'bag_directory': str(folder)})
-    talker_arguments = [str(SUPPORT / 'frame_talker.py'), '20', '20', '64', '48', '1']
-    with private_domain() as domain, process(domain, *recorder_arguments) as recorder:
-        with process(domain, *talker_arguments) as talker:
-            talker.stdout.readline()
-            wait_until_recorded(folder, 20)
-        code, output = interrupt(recorder)
-    assert code == 0, output
+    with private_domain() as domain:
+        record(domain, folder, 20, 20, 64, 48)
     return folder
 
 
@@ -43,16 +31,16 @@ def in_bag(folder, names):
         return [[item.topic, item.data.hex()] for item in bag.messages(names)]
 
 
-def played(domain, folder, names, remap='', **parameters):
-    """Play a bag; return the received messages, the player's output and the time it took."""
+def player_of(domain, bag, **parameters):
     # A busy machine takes its time to match a listener.
-    settings = {'bag': str(folder), 'delay_s': 5.0, **parameters}
-    arguments = node_arguments('bag_player_node', settings)
-    if remap:
-        arguments += ['-r', remap]
+    return node_process(domain, 'bag_player_node', **{'bag': bag, 'delay_s': 5.0, **parameters})
+
+
+def played(domain, folder, names, **parameters):
+    """Play a bag; return the received messages, the player's output and the time it took."""
     with listening(domain, *names) as listener:
         start_s = time.monotonic()
-        with process(domain, *arguments) as player:
+        with player_of(domain, folder, **parameters) as player:
             _, errors = player.communicate(timeout=90)
             took_s = time.monotonic() - start_s
             assert player.returncode == 0, errors
@@ -63,10 +51,9 @@ def test_what_was_recorded_is_heard_again_to_the_byte(ros_domain, recorded):
     heard, _, took_s = played(ros_domain, recorded, IMAGES)
     expected = in_bag(recorded, IMAGES)
     for name in IMAGES:
-        assert [item for item in heard if item[0] == name] == [
-            item for item in expected if item[0] == name
-        ]
-        assert len([item for item in heard if item[0] == name]) == 20
+        ours, theirs = ([x for x in found if x[0] == name] for found in (heard, expected))
+        assert ours == theirs
+        assert len(ours) == 20
     assert took_s > 1.0
 
 
@@ -74,8 +61,10 @@ def test_latched_topics_reach_who_comes_late_and_the_clock_follows_the_stamps(
     ros_domain, recorded
 ):
     latched = [f'/{topics.RUN_INFO}', f'/{topics.LABEL_INFO}']
-    arguments = node_arguments('bag_player_node', {'bag': str(recorded), 'paused': True})
-    with process(ros_domain, *arguments) as player, listening(ros_domain) as caller:
+    with (
+        player_of(ros_domain, recorded, paused=True) as player,
+        listening(ros_domain) as caller,
+    ):
         assert caller.call('bag_player', 'step_run', 3).error_code == 0
         with listening(ros_domain, *latched, '/clock') as late:
             for topic in latched:
@@ -98,9 +87,8 @@ def test_latched_topics_reach_who_comes_late_and_the_clock_follows_the_stamps(
 def test_a_paused_player_rests_starts_over_and_goes_on(ros_domain, recorded):
     pose = f'/{topics.CAMERA_POSE}'
     once = [item[1] for item in in_bag(recorded, [pose])]
-    settings = {'bag': str(recorded), 'paused': True, 'delay_s': 0.0}
     with listening(ros_domain, pose) as listener:
-        with process(ros_domain, *node_arguments('bag_player_node', settings)) as player:
+        with player_of(ros_domain, recorded, paused=True, delay_s=0.0) as player:
             for service, frames, heard in (
                 ('step_run', 3, 3),
                 ('reset_run', 0, 3),
@@ -137,11 +125,11 @@ def test_types_that_are_not_installed_are_named_and_a_cut_bag_plays_as_far_as_it
 @pytest.mark.full
 def test_bad_settings_end_the_player(ros_domain, recorded, tmp_path):
     for parameters, reason in (
-        ({'bag': str(tmp_path)}, 'is not a bag'),
-        ({'bag': str(recorded), 'start_s': 100.0}, 'it has nothing after 100 s'),
-        ({'bag': str(recorded), 'topics': ['/absent']}, 'has no topic "/absent"'),
+        ({'bag': tmp_path}, 'is not a bag'),
+        ({'start_s': 100.0}, 'it has nothing after 100 s'),
+        ({'topics': ['/absent']}, 'has no topic "/absent"'),
     ):
-        with process(ros_domain, *node_arguments('bag_player_node', parameters)) as player:
+        with player_of(ros_domain, **{'bag': recorded, **parameters}) as player:
             _, errors = player.communicate(timeout=180)
         assert player.returncode != 0
         assert reason in errors, errors
@@ -151,9 +139,8 @@ def test_bad_settings_end_the_player(ros_domain, recorded, tmp_path):
 def test_looping_starts_over_until_it_is_interrupted(ros_domain, recorded):
     pose = f'/{topics.CAMERA_POSE}'
     once = [item[1] for item in in_bag(recorded, [pose])]
-    settings = {'bag': str(recorded), 'delay_s': 5.0, 'rate': 4.0, 'loop': True}
     with listening(ros_domain, pose) as listener:
-        with process(ros_domain, *node_arguments('bag_player_node', settings)) as player:
+        with player_of(ros_domain, recorded, rate=4.0, loop=True) as player:
             listener.wait(pose, 2 * len(once) + 1)
             assert player.poll() is None
             interrupt(player)

@@ -16,7 +16,7 @@ from rosbags.highlevel import AnyReader
 from std_msgs.msg import String
 from support import SUPPORT
 from support.frame_talker import FIRST_NS, STEP_NS, talker_frame
-from support.ros_processes import interrupt, node_arguments, process, wait_until_recorded
+from support.ros_processes import interrupt, node_process, process, wait_until_recorded
 from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
@@ -31,11 +31,16 @@ TALKER = str(SUPPORT / 'frame_talker.py')
 LATCHED = (topics.RUN_INFO, topics.LABEL_INFO, topics.RUN_STATE, topics.LIGHTING)
 
 
+def recorder_to(domain, folder, **parameters):
+    return node_process(domain, 'bag_recorder_node', bag_directory=folder, **parameters)
+
+
 def record(domain, folder, *numbers, **parameters):
     """Record frames of a talker: their number, rate and size; return the recorder's output."""
-    arguments = node_arguments('bag_recorder_node', {'bag_directory': str(folder), **parameters})
-    words = [*map(str, numbers), '1']
-    with process(domain, *arguments) as recorder, process(domain, TALKER, *words) as talker:
+    with (
+        recorder_to(domain, folder, **parameters) as recorder,
+        process(domain, TALKER, *map(str, numbers), '1') as talker,
+    ):
         assert talker.stdout.readline().startswith('done'), recorder.communicate(timeout=120)
         wait_until_recorded(folder, numbers[0])
         code, output = interrupt(recorder)
@@ -91,9 +96,8 @@ def wait_until_written(folder, *names):
 @pytest.mark.full
 def test_chosen_topics_and_a_killed_recorder(ros_domain, tmp_path):
     folder = tmp_path / 'bag'
-    settings = {'bag_directory': str(folder), 'all_topics': True, 'exclude': 'image|rosout'}
-    arguments = node_arguments('bag_recorder_node', settings)
-    with process(ros_domain, *arguments) as recorder:
+    settings = {'all_topics': True, 'exclude': 'image|rosout'}
+    with recorder_to(ros_domain, folder, **settings) as recorder:
         with process(ros_domain, TALKER, '10', '20', '64', '48', '0') as talker:
             talker.stdout.readline()
             wait_until_written(folder, f'/{topics.LABEL_INFO}', f'/{topics.RUN_INFO}')
@@ -125,12 +129,12 @@ def test_in_lockstep_every_recorded_frame_is_acknowledged(ros_domain, tmp_path):
 def test_bad_settings_end_the_recorder(ros_domain, tmp_path):
     (tmp_path / 'taken').mkdir()
     (tmp_path / 'taken' / 'thesis').touch()
-    for parameters, reason in (
-        ({'bag_directory': str(tmp_path / 'taken')}, 'taken is not empty'),
-        ({'bag_directory': ''}, 'parameter "bag_directory" is empty'),
-        ({'bag_directory': str(tmp_path / 'x'), 'exclude': '('}, 'is not a regular expression'),
+    for folder, parameters, reason in (
+        (tmp_path / 'taken', {}, 'taken is not empty'),
+        ('', {}, 'parameter "bag_directory" is empty'),
+        (tmp_path / 'x', {'exclude': '('}, 'is not a regular expression'),
     ):
-        with process(ros_domain, *node_arguments('bag_recorder_node', parameters)) as recorder:
+        with recorder_to(ros_domain, folder, **parameters) as recorder:
             _, errors = recorder.communicate(timeout=180)
         assert recorder.returncode != 0
         assert reason in errors
@@ -151,10 +155,11 @@ def small_disk(tmp_path):
 
 def test_a_full_disk_ends_the_recorder_and_leaves_what_was_written(ros_domain, small_disk):
     folder = small_disk / 'bag'
-    settings = {'bag_directory': str(folder), 'compression': 'none'}
     numbers = ('200', '20', '320', '240', '1')
-    arguments = node_arguments('bag_recorder_node', settings)
-    with process(ros_domain, *arguments) as recorder, process(ros_domain, TALKER, *numbers):
+    with (
+        recorder_to(ros_domain, folder, compression='none') as recorder,
+        process(ros_domain, TALKER, *numbers),
+    ):
         _, errors = recorder.communicate(timeout=90)
     assert recorder.returncode == 1
     assert 'cannot be written any further: No space left' in errors

@@ -144,31 +144,24 @@ def evaluator(ros_domain, tmp_path):
         yield opening
 
 
-def test_the_seeds_of_path_and_method_are_those_of_the_run(evaluator):
-    run = evaluator()
-    run.tell_map()
-    run.tell_run('test.room.camera.m.s.4-p5-m6')
-    run.stage.spin_until(lambda: bool(run.reports), DONE_S)
-    assert run.reports[0].run_id == 'test.room.camera.m.s.4-p5-m6'
-    first = read_json(run.out / 'report.json')['metrics'][0]
-    assert [first[name] for name in ('seed', 'path_seed', 'method_seed')] == [4, 5, 6]
-
-
 def test_the_final_map_of_a_run_is_evaluated_by_itself(evaluator):
     run = evaluator()
     run.tell_map()
     run.stage.spin_for(0.3)
     assert run.reports == [], 'the run is not known yet'
-    run.tell_run()
+    run_id = 'test.room.camera.m.s.4-p5-m6'
+    run.tell_run(run_id)
     run.stage.spin_until(lambda: bool(run.reports), DONE_S)
     [report] = run.reports
-    assert (report.run_id, report.passed, report.error) == ('test.room.camera.m.s.4', True, '')
+    assert (report.run_id, report.passed, report.error) == (run_id, True, '')
     assert report.header.stamp.sec == 77
     assert report.report_uri == (run.out / 'report.json').as_uri()
     written = read_json(run.out / 'report.json')
     assert len(written['metrics']) == len(report.metrics) > 0
+    seeds = [written['metrics'][0][name] for name in ('seed', 'path_seed', 'method_seed')]
+    assert seeds == [4, 5, 6]
     assert run.stage.node.exit_code is None
-    run.tell_run()
+    run.tell_run(run_id)
     run.stage.spin_for(0.5)
     assert len(run.reports) == 1, 'once is enough'
 
@@ -299,7 +292,6 @@ def test_goals_wait_for_their_turn_and_can_be_cancelled_meanwhile(evaluator, pat
         ({}, Evaluate.Result.ERROR_NO_MAP, 'no map was recorded yet'),
         ({'map_uri': 'file:///nowhere/at/all'}, Evaluate.Result.ERROR_NO_MAP, 'there is no map'),
         ({'map_uri': 'http://a/map'}, Evaluate.Result.ERROR_BAD_GOAL, 'must be a file:// address'),
-        ({'map_uri': f'file:///{"x" * 5000}'}, Evaluate.Result.ERROR_BAD_GOAL, 'is not a path'),
         ({'map_uri': 'file:///a%00b'}, Evaluate.Result.ERROR_BAD_GOAL, 'is not a path'),
         ({'map_uri': 'file:///proc/self/mem'}, Evaluate.Result.ERROR_NO_MAP, 'there is no map'),
         ({'map_uri': 'MAP', 'suites': ['s' * 10**6]}, Evaluate.Result.ERROR_BAD_GOAL,

@@ -10,8 +10,8 @@ from nodes.node_stage import DOWN, UP
 from osmabench_ros.msg import RecordedMap, RunState
 from osmabench_ros.srv import ControlRun
 from support.bridge_process import Audience, bridge_process, write_sequence
-from support.ros_processes import node_arguments, process
-from support.waiting import wait_until
+from support.ros_processes import node_process
+from support.waiting import listen, wait_until
 from support.world.frames import FRAMES, LABELS
 
 from osmabench_ros.base import contract as topics
@@ -44,10 +44,7 @@ def processes(ros_domain, tmp_path):
     with ExitStack() as stack:
         yield {
             node: stack.enter_context(
-                process(
-                    ros_domain,
-                    *node_arguments(f'{node}_node', {**parameters[node], 'autostart': False}),
-                )
+                node_process(ros_domain, f'{node}_node', autostart=False, **parameters[node])
             )
             for node in NODES
         }
@@ -58,10 +55,7 @@ def files_of(directory):
 
 
 def test_a_run_is_reset_and_repeated_by_the_same_processes(processes, audience, tmp_path):
-    recorded = []
-    audience.node.create_subscription(
-        RecordedMap, topics.RECORDED_MAP, recorded.append, latched_profile()
-    )
+    recorded = listen(audience.node, RecordedMap, topics.RECORDED_MAP, latched_profile())
 
     def alive():
         for node, running in processes.items():
@@ -132,11 +126,7 @@ def test_a_sequence_is_stepped_started_and_reset(ros_domain, audience, sequence)
     with bridge_process(
         ros_domain, sequence=sequence, pacing='realtime', start_paused=True, speed_factor=0.2
     ):
-        audience.change(UP[0])
-        response = audience.control(topics.START_RUN)
-        assert response.error_code == WRONG_STATE
-        assert 'not active' in response.error_msg
-        audience.change(UP[1])
+        audience.change(*UP)
         audience.spin_until(lambda: audience.state.state == RunState.STATE_PAUSED)
         audience.spin_for(0.5)
         assert audience.frames == []
@@ -147,7 +137,6 @@ def test_a_sequence_is_stepped_started_and_reset(ros_domain, audience, sequence)
         audience.spin_until(lambda: audience.state.state == RunState.STATE_PAUSED)
         audience.spin_for(0.5)
         assert audience.stamps_ns == STAMPS_NS[:2]
-        assert audience.control(topics.PAUSE_RUN).error_code == WRONG_STATE
 
         response = audience.control(topics.START_RUN)
         assert response.error_code == NONE

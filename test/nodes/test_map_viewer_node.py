@@ -10,13 +10,13 @@ from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path as PathMessage
 from osmabench_ros.msg import LabelInfo
 from sensor_msgs.msg import Image, PointCloud2
-from support.ros_processes import node_arguments, process
-from support.waiting import Spinner
+from support.ros_processes import node_process
+from support.waiting import Spinner, listen
+from support.world.graphs import thing
 from support.world.outcomes import POINTS, SOFA, TABLE, context
 from visualization_msgs.msg import MarkerArray
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.standard_messages import convert_markers, convert_records, read_records
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome, assign_class_colors
@@ -28,7 +28,7 @@ from osmabench_ros.ros.messages.images import (
 from osmabench_ros.ros.messages.map_messages import MapPublisher
 from osmabench_ros.ros.qos import frame_profile, latched_profile, observer_profile
 from osmabench_ros.semantics.labels import UNLABELLED
-from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.sequences.ground_truth import write_ground_truth
 
 LISTENED = {
@@ -42,21 +42,23 @@ LISTENED = {
 }
 
 
-def node(node_id, name, x):
-    return SceneNode(
-        node_id, labels=(ScoredLabel(name),), box=AxisAlignedBox([x, 0, 0], [x + 1, 1, 1])
+def sofas(*places):
+    return SceneGraph(
+        tuple(
+            thing(number, 'sofa', (x, 0, 0), (1, 1, 1)) for number, x in enumerate(places, start=1)
+        )
     )
 
 
 def truth():
-    graph = SceneGraph((node(1, 'sofa', 0), node(2, 'sofa', 5)))
+    graph = sofas(0, 5)
     return replace(context(POINTS, None).ground_truth, graph=graph, seen_instances=(1, 2))
 
 
 def semantic_map():
     points = [[0, 0, 0], [1, 0, 0], [9, 9, 9]]
     made = context(points, [SOFA, TABLE, SOFA]).semantic_map
-    return replace(made, graph=SceneGraph((node(1, 'sofa', 0), node(2, 'sofa', 20))))
+    return replace(made, graph=sofas(0, 20))
 
 
 class Listener(Spinner):
@@ -79,12 +81,9 @@ class Listener(Spinner):
 @pytest.fixture
 def viewer(ros_domain):
     with ExitStack() as stack:
-
-        def start(**parameters):
-            arguments = node_arguments('map_viewer_node', parameters)
-            stack.enter_context(process(ros_domain, *arguments))
-
-        yield start
+        yield lambda **parameters: stack.enter_context(
+            node_process(ros_domain, 'map_viewer_node', **parameters)
+        )
 
 
 def cloud(message):
@@ -164,10 +163,10 @@ def test_maps_and_poses_of_a_running_stack_are_shown(viewer, ros_context):
 
 def test_class_images_are_coloured_as_the_map(viewer, ros_context):
     listener = Listener(ros_context)
-    node, seen = listener.node, []
+    node = listener.node
     info = node.create_publisher(LabelInfo, topics.LABEL_INFO, latched_profile())
     images = node.create_publisher(Image, topics.SEMANTIC, frame_profile(lockstep=True))
-    node.create_subscription(Image, topics.VIEW_SEMANTIC, seen.append, observer_profile())
+    seen = listen(node, Image, topics.VIEW_SEMANTIC, observer_profile())
     labels = truth().label_set
     info.publish(label_set_to_message(labels, 0))
     viewer()

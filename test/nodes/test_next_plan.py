@@ -1,6 +1,7 @@
 """Every node is cleaned up and configured again with another plan, in one process, over DDS."""
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -163,10 +164,8 @@ def test_a_node_is_configured_again_with_another_plan(case, ros, tmp_path):
     for number, plan in enumerate(made.plans):
         files.append(str(tmp_path / f'plan_{number}.json'))
         Path(files[-1]).write_text(plan.model_dump_json())
-    stage = Stage(made.factory)
-    node = stage.node
-    try:
-        manager = Manager(stage)
+    with closing(Stage(made.factory)) as stage:
+        node, manager = stage.node, Manager(stage)
         stack = [stage.peer.create_publisher(PointCloud2, topic, 1) for topic in OF_STACK]
         for file, plan, value in zip(files, made.plans, made.values, strict=True):
             assert manager.set('plan_file', file) == ''
@@ -178,16 +177,13 @@ def test_a_node_is_configured_again_with_another_plan(case, ros, tmp_path):
             assert 'it is active' in manager.set('plan_file', files[0])
             manager.change(*DOWN)
         assert len(stack) == len(OF_STACK)
-    finally:
-        stage.close()
 
 
 def test_a_plan_that_is_wrong_is_refused_and_the_last_one_stays(ros, tmp_path):
     good, bad = tmp_path / 'good.json', tmp_path / 'bad.json'
     good.write_text(settings.MapperSettings(mapper='tsdf', seed=4).model_dump_json())
     bad.write_text('{"mappr": "tsdf"}')
-    stage = Stage(MapperNode)
-    try:
+    with closing(Stage(MapperNode)) as stage:
         manager = Manager(stage)
         assert manager.set('plan_file', str(good)) == ''
         assert 'mappr' in manager.set('plan_file', str(bad))
@@ -198,5 +194,3 @@ def test_a_plan_that_is_wrong_is_refused_and_the_last_one_stays(ros, tmp_path):
         assert stage.node.get_parameter('seed').value == 4
         assert stage.node.get_parameter('mapper').value == 'tsdf'
         assert 'it is inactive' in manager.set('plan_file', str(good))
-    finally:
-        stage.close()

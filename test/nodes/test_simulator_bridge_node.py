@@ -3,19 +3,17 @@
 import pytest
 from lifecycle_msgs.msg import Transition
 from osmabench_ros.msg import RunState
-from support.bridge_process import Audience
-from support.ros_processes import node_arguments, process
+from support.bridge_process import Audience, bridge_process
 
 pytestmark = [pytest.mark.gl, pytest.mark.slow]
 
 
 @pytest.fixture
 def bridge(ros_domain):
-    values = {
-        'image_width': 64, 'image_height': 48, 'frame_rate_hz': 4.0, 'pacing': 'realtime',
-        'goals': 1, 'seed': 3, 'autostart': False,
-    }  # fmt: skip
-    with process(ros_domain, *node_arguments('simulator_bridge_node', values)) as running:
+    size = {'image_width': 64, 'image_height': 48}
+    with bridge_process(
+        ros_domain, frame_rate_hz=4.0, pacing='realtime', goals=1, seed=3, **size
+    ) as running:
         yield running
 
 

@@ -7,7 +7,7 @@ import psutil
 import pytest
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from support.waiting import Spinner
+from support.waiting import Spinner, listen
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.strict import Strict
@@ -30,10 +30,9 @@ class Patient(BenchmarkNode):
 def heard(ros_domain):
     arguments = ['--ros-args', '-r', '__ns:=/ward', '-p', 'use_sim_time:=true']
     rclpy.init(args=arguments, domain_id=ros_domain)
-    arrays = []
     with closing(Spinner()) as spinner:
         patient, doctor = spinner.add(Patient()), spinner.make_node('doctor')
-        doctor.create_subscription(DiagnosticArray, topics.DIAGNOSTICS, arrays.append, 10)
+        arrays = listen(doctor, DiagnosticArray, topics.DIAGNOSTICS, 10)
 
         def next_array():
             count = len(arrays)

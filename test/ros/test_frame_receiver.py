@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from ros.test_checked_subscription import STAMP, parts
 from sensor_msgs.msg import Image
-from support import SUPPORT
-from support.ros_processes import process
 
 from osmabench_ros.base import contract as topics
+from osmabench_ros.ros.messages.images import image_to_message
 from osmabench_ros.ros.node.frame_receiver import MAX_PENDING, FrameReceiver
 
 
@@ -20,9 +20,6 @@ def test_incomplete_frames_are_bounded_in_number(spinner):
     assert receiver.incomplete == 5
 
 
-CAMERA = str(SUPPORT / 'foreign_camera.py')
-
-
 @pytest.mark.parametrize(
     ('encoding', 'pixel', 'color'),
     [
@@ -31,12 +28,20 @@ CAMERA = str(SUPPORT / 'foreign_camera.py')
         ('mono8', (7,), (7, 7, 7)),
     ],
 )
-def test_frames_of_a_foreign_camera_are_rgb_and_metres(
-    encoding, pixel, color, spinner, ros_domain
-):
-    node, frames = spinner.make_node('receiver'), []
+def test_frames_of_a_third_party_camera_are_rgb_and_metres(encoding, pixel, color, spinner):
+    node, driver, frames = spinner.make_node('receiver'), spinner.make_node('driver'), []
     FrameReceiver(node, frames.append, lockstep=False, ground_truth=False)
-    with process(ros_domain, CAMERA, encoding, *map(str, pixel)):
-        spinner.spin_until(lambda: frames)
+    messages = parts()
+    image = messages[topics.COLOR]
+    image.encoding, image.step, image.data = encoding, 4 * len(pixel), bytes(pixel) * 12
+    millimetres = np.full((3, 4), 1500, np.uint16)
+    messages[topics.DEPTH] = image_to_message(millimetres, '16UC1', STAMP, 'c')
+    for topic in (topics.COLOR, topics.DEPTH, topics.COLOR_INFO, topics.CAMERA_POSE):
+        message = messages[topic]
+        message.header.stamp, message.header.frame_id = STAMP, topics.WORLD_FRAME
+        publisher = driver.create_publisher(type(message), topic, 10)
+        spinner.spin_until(publisher.get_subscription_count)
+        publisher.publish(message)
+    spinner.spin_until(lambda: frames)
     assert set(map(tuple, frames[0].color.reshape(-1, 3).tolist())) == {color}
-    np.testing.assert_array_equal(frames[0].depth_m, np.full((6, 8), 1.5, np.float32))
+    np.testing.assert_array_equal(frames[0].depth_m, np.full((3, 4), 1.5, np.float32))

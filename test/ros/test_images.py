@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
 from sensor_msgs.msg import Image
+from support.world import bags
 
 from osmabench_ros.base.images import PIXEL_TYPES, color_of, instances_of
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.ros.messages import images
-from osmabench_ros.sequences.bag_messages import make_codec
 
 
 @pytest.mark.parametrize('encoding', ['rgb8', '32FC1', '16UC1', '32SC1'])
@@ -48,12 +48,7 @@ def test_every_camera_of_a_bag_is_one_live_and_its_pixels_are_rgb(encoding, kind
     if kind == 'rclpy':
         message = Image(**values, data=data.tobytes())
     else:
-        types = make_codec().typestore.types
-        stamp = types['builtin_interfaces/msg/Time'](0, 0)
-        header = types['std_msgs/msg/Header'](stamp, '')
-        message = types['sensor_msgs/msg/Image'](
-            **values, header=header, is_bigendian=0, data=data
-        )
+        message = bags.make('sensor_msgs/Image', **values, data=data)
     color = images.image_from_message(message, 't', color_of)
     expected = [5, 5, 5] if encoding == 'mono8' else [3, 2, 1]
     np.testing.assert_array_equal(color, np.broadcast_to(np.uint8(expected), (2, 3, 3)))

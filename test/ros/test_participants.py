@@ -1,8 +1,10 @@
 """Participants are found by name, in the namespace of the bridge first."""
 
+from contextlib import ExitStack
+
 import pytest
-import rclpy
 from rclpy.node import Node
+from support.ros_processes import context_in
 from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
@@ -99,18 +101,14 @@ def wait_for_publishers(node, topic, count):
 @pytest.fixture
 def apart(ros_domain):
     """Makes nodes, each in a separate DDS participant as a process has."""
-    made = []
+    with ExitStack() as stack:
 
-    def node(name):
-        context = rclpy.Context()
-        rclpy.init(context=context, domain_id=ros_domain, args=[])
-        made.append((context, Node(name, context=context)))
-        return made[-1][1]
+        def node(name):
+            made = Node(name, context=stack.enter_context(context_in(ros_domain)))
+            stack.callback(made.destroy_node)
+            return made
 
-    yield node
-    for context, item in made:
-        item.destroy_node()
-        context.try_shutdown()
+        yield node
 
 
 def test_each_topic_but_acknowledgements_has_one_publisher(make):

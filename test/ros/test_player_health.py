@@ -1,4 +1,4 @@
-from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 from osmabench_ros.msg import ParticipantState
@@ -10,18 +10,12 @@ from osmabench_ros.ros.node.run_control import RunPhase
 NAN = float('nan')
 
 
-@dataclass
-class Figures:
-    """The state of a run as a player has it."""
-
-    real_time_factor: float = 1.0
-    of_participants: list[ParticipantState] = field(default_factory=list)
-    rate_hz: float = 10.0
-    published: int = 100
-    runs_free: bool = False
-
-    def participants(self):
-        return self.of_participants
+def player(*states, real_time_factor=1.0, runs_free=False):
+    """Return the state of a run as a player has it."""
+    return SimpleNamespace(
+        real_time_factor=real_time_factor, rate_hz=10.0, published=100, runs_free=runs_free,
+        participants=lambda: states,
+    )  # fmt: skip
 
 
 def mapper(acknowledged, dropped, processing_s=0.02):
@@ -34,7 +28,7 @@ def mapper(acknowledged, dropped, processing_s=0.02):
 
 
 def test_a_run_that_goes_well_is_ok_with_every_figure():
-    health = player_health(Figures(of_participants=[mapper(100, 0)]), RunPhase.RUNNING, 1.0)
+    health = player_health(player(mapper(100, 0)), RunPhase.RUNNING, 1.0)
     assert (health.level, health.message) == (Level.OK, 'running')
     assert health.values == {
         'rate_hz': 10.0,
@@ -50,7 +44,7 @@ def test_a_run_that_goes_well_is_ok_with_every_figure():
 
 
 def test_lockstep_that_does_not_wait_is_a_warning_with_the_remedy():
-    health = player_health(Figures(runs_free=True), RunPhase.RUNNING, None)
+    health = player_health(player(runs_free=True), RunPhase.RUNNING, None)
     assert health.level is Level.WARN
     assert health.message.startswith('running: no participant acknowledges frames')
     assert 'NAME:acks' in health.message
@@ -60,8 +54,7 @@ def test_lockstep_that_does_not_wait_is_a_warning_with_the_remedy():
     ('dropped', 'level'), [(0, Level.OK), (5, Level.OK), (6, Level.WARN), (50, Level.WARN)]
 )
 def test_more_than_five_percent_of_loss_is_a_warning(dropped, level):
-    figures = Figures(of_participants=[mapper(100 - dropped, dropped)])
-    health = player_health(figures, RunPhase.FINISHED, 2.0)
+    health = player_health(player(mapper(100 - dropped, dropped)), RunPhase.FINISHED, 2.0)
     assert health.level is level
     if level is Level.WARN:
         assert health.message == f'finished: mapper dropped {dropped}% of its frames'
@@ -79,12 +72,10 @@ def test_more_than_five_percent_of_loss_is_a_warning(dropped, level):
     ],
 )
 def test_a_bridge_that_cannot_keep_the_speed_warns(factor, asked, phase, level):
-    assert player_health(Figures(factor), phase, asked).level is level
+    assert player_health(player(real_time_factor=factor), phase, asked).level is level
 
 
 def test_unknown_figures_are_left_out():
-    health = player_health(Figures(of_participants=[mapper(0, 0, NAN)]), RunPhase.RUNNING, None)
-    assert [name for name in health.values if name.startswith('mapper.')] == [
-        'mapper.frames_mapped',
-        'mapper.frames_dropped',
-    ]
+    health = player_health(player(mapper(0, 0, NAN)), RunPhase.RUNNING, None)
+    known = [name for name in health.values if name.startswith('mapper.')]
+    assert known == ['mapper.frames_mapped', 'mapper.frames_dropped']

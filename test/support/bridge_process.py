@@ -1,7 +1,5 @@
 """A bridge in a separate process that plays a small recorded sequence, and its audience."""
 
-from contextlib import contextmanager
-
 from osmabench_ros.msg import LabelInfo, LightingState, RunInfo, RunState
 from rosgraph_msgs.msg import Clock
 
@@ -12,8 +10,8 @@ from osmabench_ros.ros.node.frame_receiver import Acknowledger, FrameReceiver
 from osmabench_ros.ros.qos import clock_profile, latched_profile
 from osmabench_ros.sequences.layout import OSMA
 from osmabench_ros.sequences.writer import FolderWriter
-from support.ros_processes import call_run, node_arguments, process
-from support.waiting import Spinner
+from support.ros_processes import call_run, node_process
+from support.waiting import Spinner, listen
 from support.world.frames import FRAMES, INFO, write_frames
 
 BRIDGE = topics.BRIDGE
@@ -25,12 +23,9 @@ def write_sequence(directory, frames=FRAMES):
     return directory
 
 
-@contextmanager
 def bridge_process(domain, **parameters):
     """Start a bridge; it waits to be configured."""
-    values = {'autostart': False, **parameters}
-    with process(domain, *node_arguments('simulator_bridge_node', values)) as running:
-        yield running
+    return node_process(domain, 'simulator_bridge_node', autostart=False, **parameters)
 
 
 class Audience(Spinner):
@@ -50,10 +45,6 @@ class Audience(Spinner):
         self.manager = LifecycleClient(self.node, self.executor, timeout_s=60.0)
         self.frames = []
         self.clocks_ns = []
-        self.states = []
-        self.infos = []
-        self.lights = []
-        self.labels = []
         self._acknowledges = acknowledges
         # A run ends when one that is not a participant of it could acknowledge.
         self._acks = Acknowledger(self.node, 'audience') if acknowledges is not None else None
@@ -65,13 +56,13 @@ class Audience(Spinner):
             ground_truth=True,
             on_restart=self._on_restart,
         )
-        for kind, topic, heard in (
-            (RunState, topics.RUN_STATE, self.states),
-            (RunInfo, topics.RUN_INFO, self.infos),
-            (LightingState, topics.LIGHTING, self.lights),
-            (LabelInfo, topics.LABEL_INFO, self.labels),
-        ):
-            self.node.create_subscription(kind, topic, heard.append, latched_profile())
+        self.states, self.infos, self.lights, self.labels = (
+            listen(self.node, kind, topic, latched_profile())
+            for kind, topic in (
+                (RunState, topics.RUN_STATE), (RunInfo, topics.RUN_INFO),
+                (LightingState, topics.LIGHTING), (LabelInfo, topics.LABEL_INFO),
+            )
+        )  # fmt: skip
         self.node.create_subscription(
             Clock,
             topics.CLOCK,

@@ -49,13 +49,14 @@ def ros2_launch(file, *arguments, domain, logs):
     )
 
 
-def finished(process, timeout_s=280.0):
-    """Return the output of a launch that ends by itself."""
+def finished(process, code=None, timeout_s=280.0):
+    """Return the output of a launch that ends by itself, with an exit code if one is given."""
     text, _ = process.communicate(timeout=timeout_s)
+    assert code in (None, process.returncode), text
     return text
 
 
 def interrupted(process):
     """Press Ctrl-C, and return the output."""
     process.send_signal(signal.SIGINT)
-    return finished(process, 60.0)
+    return finished(process, timeout_s=60.0)

@@ -131,6 +131,11 @@ def node_arguments(name, parameters):
     return ['-m', f'osmabench_ros.nodes.{name}', '--ros-args', *pairs]
 
 
+def node_process(domain, name, *words, **parameters):
+    """Start a node of this package, active at once; words may follow its parameters."""
+    return process(domain, *node_arguments(name, parameters), *words)
+
+
 def _text(value):
     if isinstance(value, bool):
         return str(value).lower()

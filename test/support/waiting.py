@@ -71,6 +71,13 @@ class Spinner:
             self.executor.spin_once(timeout_sec=0.02)
 
 
+def listen(node, kind, topic, profile):
+    """Return a list that gets every message of a topic that a node receives."""
+    heard = []
+    node.create_subscription(kind, topic, heard.append, profile)
+    return heard
+
+
 def read_until(process, words):
     """Read the output of a process up to a line with some words, and return it."""
     text = ''
