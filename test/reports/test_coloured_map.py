@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import numpy as np
 from support.world.box_room import LABELS
+from support.world.graphs import thing
 from support.world.outcomes import POINTS, SOFA, TABLE, context
 
-from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.reports.palette import (
     HALLUCINATED,
@@ -15,7 +15,7 @@ from osmabench_ros.reports.palette import (
 from osmabench_ros.reports.pictures import graph_errors
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 
 FAR = [9, 9, 9]
 
@@ -39,12 +39,9 @@ def test_every_kind_of_error_has_its_colour():
     shown = graph_errors.color_by_error(
         context(points, [SOFA, TABLE, UNLABELLED, SOFA, SOFA]), 0.1
     )
-    kinds = [
-        PointOutcome.CORRECT,
-        PointOutcome.WRONG,
-        PointOutcome.UNLABELLED,
-        PointOutcome.MISSING,
-    ]
+    kinds = (
+        PointOutcome.CORRECT, PointOutcome.WRONG, PointOutcome.UNLABELLED, PointOutcome.MISSING
+    )  # fmt: skip
     # The fourth map point lies 0.2 m from any surface, so it stands for nothing.
     expected = [*(item.color for item in kinds), HALLUCINATED, HALLUCINATED]
     assert [tuple(color) for color in shown.colors] == expected
@@ -72,13 +69,18 @@ def test_a_map_without_points_has_nothing_to_show():
     assert graph_errors.color_by_class(empty.semantic_map, LABELS) is None
 
 
-def node(node_id, name, x, kind=NodeKind.OBJECT):
-    labels = (ScoredLabel(name),) if name else ()
-    return SceneNode(node_id, kind, labels, box=AxisAlignedBox([x, 0, 0], [x + 1, 1, 1]))
+def graph_of(*nodes):
+    """Return nodes of 1 m: id, name, x, and kind if they are no objects."""
+    return SceneGraph(
+        tuple(
+            thing(number, name, (x, 0, 0), (1, 1, 1), kind=kind[0] if kind else NodeKind.OBJECT)
+            for number, name, x, *kind in nodes
+        )
+    )
 
 
 def test_words_outside_the_label_set_have_colours_of_their_own():
-    graph = SceneGraph((node(1, 'sofa', 0), node(2, 'sofa bed', 2), node(3, '', 4)))
+    graph = graph_of((1, 'sofa', 0), (2, 'sofa bed', 2), (3, '', 4))
     colors = graph_errors.assign_node_colors(graph, LABELS)
     assert colors[1] == assign_class_colors(LABELS)[SOFA]
     assert colors[2] == name_color('sofa bed') != name_color('bed sofa')
@@ -87,26 +89,15 @@ def test_words_outside_the_label_set_have_colours_of_their_own():
 
 
 def test_nodes_are_right_wrong_invented_or_missed():
-    true = SceneGraph(
-        (
-            node(1, 'sofa', 0),
-            node(2, 'table', 2),
-            node(3, 'cup', 4),
-            node(4, 'cup', 6),
-            node(5, 'shelf', 8),
-            node(6, 'floor', 10, NodeKind.BACKGROUND),
-        )
-    )
+    true = graph_of(
+        (1, 'sofa', 0), (2, 'table', 2), (3, 'cup', 4), (4, 'cup', 6), (5, 'shelf', 8),
+        (6, 'floor', 10, NodeKind.BACKGROUND),
+    )  # fmt: skip
     truth = replace(context(POINTS, None).ground_truth, graph=true, seen_instances=(1, 2, 3, 4, 6))
-    found = SceneGraph(
-        (
-            node(10, 'sofa', 0.1),
-            node(20, 'cup', 2),
-            node(30, '', 4),
-            node(40, 'sofa', 20),
-            node(50, 'kitchen', 0, NodeKind.ROOM),
-        )
-    )
+    found = graph_of(
+        (10, 'sofa', 0.1), (20, 'cup', 2), (30, '', 4), (40, 'sofa', 20),
+        (50, 'kitchen', 0, NodeKind.ROOM),
+    )  # fmt: skip
     errors = graph_errors.find_graph_errors(found, truth)
     assert {item.id: errors.colors[item.id] for item in errors.graph.nodes} == {
         10: PointOutcome.CORRECT.color,

@@ -28,12 +28,6 @@ def test_realtime_runs_tell_every_node_and_lockstep_runs_that_nothing_is_lost(ht
     assert '<a href="#time">' in html
 
 
-def test_a_frame_that_lockstep_lost_is_not_passed_over(runs):
-    view = PacingView(read_timed_runs(runs))
-    assert (len(view.lockstep), view.lockstep_frames, view.lockstep_lost) == (2, 24, 0)
-    assert [len(item.measured.participants) for item in view.realtime] == [2, 2]
-
-
 def printed(report, root):
     console = Console(width=140, record=True, file=open('/dev/null', 'w'))  # noqa: SIM115
     print_report(report, root, console)

@@ -30,9 +30,6 @@ class Elements(HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.found.append((tag, dict(attrs)))
 
-    def handle_startendtag(self, tag, attrs):
-        self.handle_starttag(tag, attrs)
-
 
 @pytest.fixture(scope='module')
 def elements(html):

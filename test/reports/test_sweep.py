@@ -100,10 +100,15 @@ def test_the_same_is_in_the_files(root, report):
     assert rows[0]['osma_segmentation.strict.fmiou'] == '0.625'
 
 
+def printed(report, root):
+    console = Console(width=200, record=True, file=io.StringIO())
+    print_sweep(report, root, console)
+    return console.export_text()
+
+
 def test_the_terminal_shows_the_edge(report, tmp_path):
-    console = Console(width=120, record=True, file=io.StringIO())
-    print_sweep(report, tmp_path, console)
-    lines = [re.sub(r' +', ' ', line).strip() for line in console.export_text().splitlines()]
+    text = printed(report, tmp_path)
+    lines = [re.sub(r' +', ' ', line).strip() for line in text.splitlines()]
     assert '1 100 0 0.0 250 62.5 fastest' in lines
     assert '2 100 25 25.0 250 50.0 loses too many' in lines
     assert '8 100 0 0.0 250 50.0 not reached' in lines
@@ -113,10 +118,7 @@ def test_the_terminal_shows_the_edge(report, tmp_path):
 def test_brackets_in_names_and_errors_are_printed_as_they_are(tmp_path):
     error = 'open3d is missing; pip install osmabench_ros[metrics] [/]'
     failed = SweepPoint(run_id='r', speed_factor=1.0, error=error)
-    console = Console(width=200, record=True, file=io.StringIO())
-    report = sweep_of(series('[red]m', failed, scene='room[1]'))
-    print_sweep(report, tmp_path / '[bold]', console)
-    text = console.export_text()
+    text = printed(sweep_of(series('[red]m', failed, scene='room[1]')), tmp_path / '[bold]')
     for words in ('room[1]', '[red]m', error, '[bold]'):
         assert words in text
 

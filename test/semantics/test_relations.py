@@ -1,4 +1,5 @@
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -129,28 +130,29 @@ def test_under_is_not_said_of_what_stands_on_the_cover():
     assert (2, 'under', 3) not in found
 
 
+WALL = node(80, (-2, 2, 0), (2, 2.1, 2.5), 'wall', NodeKind.BACKGROUND)
+
+
 def test_painting_attached_to_the_wall_it_touches_most():
-    wall = node(80, (-2, 2, 0), (2, 2.1, 2.5), 'wall', NodeKind.BACKGROUND)
     side = node(81, (2, -2, 0), (2.1, 2, 2.5), 'wall', NodeKind.BACKGROUND)
     painting = node(2, (1.3, 1.96, 1.4), (1.99, 2.0, 1.9), 'painting')
-    found = triples([wall, side, painting])
+    found = triples([WALL, side, painting])
     assert (2, 'attached to', 80) in found
     assert (2, 'attached to', 81) not in found
 
 
 def test_lamp_attached_to_the_ceiling_but_cupboard_on_floor_is_not():
-    wall = node(80, (-2, 2, 0), (2, 2.1, 2.5), 'wall', NodeKind.BACKGROUND)
     ceiling = node(82, (-5, -5, 2.5), (5, 5, 2.6), 'ceiling', NodeKind.BACKGROUND)
     lamp = node(2, (0, 0, 2.2), (0.3, 0.3, 2.49), 'lamp')
     cupboard = node(3, (-1, 1.4, 0), (0, 1.99, 1.8), 'cupboard')
-    found = triples([FLOOR, wall, ceiling, lamp, cupboard])
+    found = triples([FLOOR, WALL, ceiling, lamp, cupboard])
     assert (2, 'attached to', 82) in found
     assert not {t for t in found if t[0] == 3 and t[1] == 'attached to'}
     assert not {t for t in found if t[0] in (80, 82, 90)}
 
 
 def test_a_wall_is_a_part_of_the_building_whatever_kind_of_node_it_is():
-    wall = node(80, (-2, 2, 0), (2, 2.1, 2.5), 'wall')
+    wall = replace(WALL, kind=NodeKind.OBJECT)
     found = triples([FLOOR, wall, node(3, (0, 1.7, 0), (0.5, 1.95, 0.5), 'box')])
     assert found
     assert not {t for t in found if t[0] == 80}

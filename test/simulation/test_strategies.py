@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from support.libraries import needs
@@ -57,11 +59,15 @@ def test_places_stop_when_nothing_new_is_seen(lookouts):
     assert 2 <= len(lookouts.choose_places(1000)) < len(lookouts.places)
 
 
-def test_coverage_sees_more_than_following_with_as_many_goals(scene, navigation, lookouts):
+@pytest.fixture(scope='module')
+def plan(scene, navigation):
+    given = {'scene': scene, 'navigation': navigation, 'camera_height_m': HEIGHT_M}
+    return partial(plan_with_strategy, **given)
+
+
+def test_coverage_sees_more_than_following_with_as_many_goals(plan, lookouts):
     def share(strategy):
-        path = plan_with_strategy(
-            strategy, scene, navigation, goals=2, seed=3, camera_height_m=HEIGHT_M
-        )
+        path = plan(strategy, goals=2, seed=3)
         frames = sample_trajectory(path, Motion(), 2.0, CameraMount(HEIGHT_M))
         return lookouts.measure_coverages(frames.camera_poses, CAMERA)[0].share
 
@@ -70,14 +76,9 @@ def test_coverage_sees_more_than_following_with_as_many_goals(scene, navigation,
     assert share(Strategy.LOOK_AROUND) > share(Strategy.FOLLOW)
 
 
-def test_strategies_are_seeded(scene, navigation):
+def test_strategies_are_seeded(plan):
     for strategy in Strategy:
-        one, two = (
-            plan_with_strategy(
-                strategy, scene, navigation, goals=3, seed=7, camera_height_m=HEIGHT_M
-            )
-            for _ in range(2)
-        )
+        one, two = (plan(strategy, goals=3, seed=7) for _ in range(2))
         assert one.to_json() == two.to_json()
 
 

@@ -31,11 +31,8 @@ def parse(words):
         if words[0] not in command.commands:
             raise ValueError(f'no command "{words[0]}"')
         command, words = command.commands[words[0]], words[1:]
-    if hasattr(command, 'commands'):
-        return
-    if '--help' in words:
-        return
-    command.make_context(command.name, list(words))
+    if not hasattr(command, 'commands') and '--help' not in words:
+        command.make_context(command.name, list(words))
 
 
 def osmabench(*words):

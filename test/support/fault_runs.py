@@ -72,8 +72,7 @@ def failure(tmp_path, process, code=None, *, tidy=True):
     assert code is None or process.returncode == code, text
     assert 'Traceback' not in text
     wait_until(lambda: orphans(tmp_path) == [])
-    left = half_written(tmp_path)
-    assert not tidy or left == []
+    assert not tidy or half_written(tmp_path) == []
     return ' '.join(text.split())
 
 

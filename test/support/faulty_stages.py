@@ -32,11 +32,7 @@ CONFIG = matrix_config(scenes=[{'reference': 'apartment', 'seed': 3}])
 
 def hold(root):
     with lock_folder(root):
-        claim(root, CONFIG, plans_in(root), lambda _plan: '1')
-
-
-def plans_in(root):
-    return plans_of(CONFIG, root)
+        claim(root, CONFIG, plans_of(CONFIG, root), lambda _plan: '1')
 
 
 def evaluate(root):
@@ -49,7 +45,7 @@ def evaluate(root):
 
 
 def report(root):
-    plans = plans_in(root)
+    plans = plans_of(CONFIG, root)
     failed = RunReport(run_id=plans[0].identity.run_id, status=Status.FAILED, error='why')
     write_matrix_report(CONFIG, plans, [failed], root)
 

@@ -5,22 +5,9 @@ from support.libraries import Lazy
 torch, hf = Lazy('torch'), Lazy('transformers')
 
 WORDS = ['cup', 'floor', 'shelf', 'sofa', 'table', 'wall', 'an', 'image', 'of', '.', 'a']
-_TEXT = {
-    'vocab_size': 40,
-    'hidden_size': 16,
-    'intermediate_size': 16,
-    'num_hidden_layers': 1,
-    'num_attention_heads': 2,
-    'max_position_embeddings': 16,
-}
-_VISION = {
-    'hidden_size': 16,
-    'intermediate_size': 16,
-    'num_hidden_layers': 1,
-    'num_attention_heads': 2,
-    'image_size': 32,
-    'patch_size': 16,
-}
+_LAYERS = {'hidden_size': 16, 'num_hidden_layers': 1, 'num_attention_heads': 2}
+_TEXT = {**_LAYERS, 'intermediate_size': 16, 'vocab_size': 40, 'max_position_embeddings': 16}
+_VISION = {**_LAYERS, 'intermediate_size': 16, 'image_size': 32, 'patch_size': 16}
 
 
 def _tokenizer(folder, **options):
@@ -81,32 +68,19 @@ def mask2former(folder):
 def sam(folder):
     """Masks for points and boxes."""
     torch.manual_seed(0)
+    patches = {'image_size': 64, 'patch_size': 16}
     config = hf.SamConfig(
         vision_config={
-            'hidden_size': 16,
+            **_LAYERS,
+            **patches,
             'output_channels': 16,
-            'num_hidden_layers': 1,
-            'num_attention_heads': 2,
-            'image_size': 64,
-            'patch_size': 16,
             'mlp_dim': 16,
             'window_size': 2,
             'global_attn_indexes': [0],
             'num_pos_feats': 8,
         },
-        prompt_encoder_config={
-            'hidden_size': 16,
-            'image_size': 64,
-            'patch_size': 16,
-            'mask_input_channels': 4,
-        },
-        mask_decoder_config={
-            'hidden_size': 16,
-            'mlp_dim': 16,
-            'num_hidden_layers': 1,
-            'num_attention_heads': 2,
-            'iou_head_hidden_dim': 16,
-        },
+        prompt_encoder_config={**patches, 'hidden_size': 16, 'mask_input_channels': 4},
+        mask_decoder_config={**_LAYERS, 'mlp_dim': 16, 'iou_head_hidden_dim': 16},
     )
     hf.SamModel(config).save_pretrained(folder)
     edge = {'longest_edge': 64}

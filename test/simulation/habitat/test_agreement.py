@@ -1,6 +1,8 @@
 """Habitat-Sim and the embedded simulator, side by side in the small house."""
 
 from contextlib import closing
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -21,35 +23,20 @@ POSES = [
     for x, y, yaw in ((0.5, 0.0, 0.7), (-6.5, 2.0, -1.2), (5.0, -2.0, 2.4), (8.0, 1.0, 3.1))
 ]
 
+LAMP = Light('a', position=(2, 0, 2), intensity=4.0)
+SUN = Light('a', LightKind.DIRECTIONAL, direction=(0.3, -0.2, -1.0), intensity=0.6)
+BEAM = Light('b', LightKind.SPOT, direction=(0, 0, 1), intensity=5.0, spot_half_angle_rad=0.7)
+SPOT = Light('a', LightKind.SPOT, (3, 0, 2.2), (0.3, 0.1, -1.0), intensity=8.0)
+lit = partial(Lighting, shadows=False)
+
 LIGHTINGS = {
     'unlit': Lighting.unlit(),
-    'point': Lighting((Light('a', position=(2, 0, 2), intensity=4.0),), 0.1, shadows=False),
-    'dark room': Lighting((Light('a', position=(2, 0, 2), intensity=4.0),), 0.0, shadows=False),
-    'sun': Lighting(
-        (Light('a', LightKind.DIRECTIONAL, direction=(0.3, -0.2, -1.0), intensity=0.6),),
-        0.2,
-        exposure=1.3,
-        shadows=False,
-    ),
-    'camera': Lighting((Light('a', attached_to_camera=True, intensity=2.0),), shadows=False),
-    'headlight': Lighting(
-        (
-            Light('a', position=(2, 0, 2), intensity=1.0),
-            Light(
-                'b',
-                LightKind.SPOT,
-                direction=(0, 0, 1),
-                intensity=5.0,
-                spot_half_angle_rad=0.7,
-                attached_to_camera=True,
-            ),
-        ),
-        0.1,
-        shadows=False,
-    ),
-    'spot': Lighting(
-        (Light('a', LightKind.SPOT, (3, 0, 2.2), (0.3, 0.1, -1.0), intensity=8.0),), shadows=False
-    ),
+    'point': lit((LAMP,), 0.1),
+    'dark room': lit((LAMP,), 0.0),
+    'sun': lit((SUN,), 0.2, exposure=1.3),
+    'camera': lit((Light('a', attached_to_camera=True, intensity=2.0),)),
+    'headlight': lit((replace(LAMP, intensity=1.0), replace(BEAM, attached_to_camera=True)), 0.1),
+    'spot': lit((SPOT,)),
     'twilight': Lighting(ambient=0.3),
 }
 
