@@ -108,10 +108,8 @@ def test_the_suite_compares_heights():
 def context():
     """Return the map of an oracle in the room of boxes, of which the shelf is the highest."""
     views = frames()
-    oracle = make_mapper('oracle', label_set=LABELS)
-    for frame in views:
-        oracle.integrate(frame)
-    return SuiteContext('room', oracle.semantic_map(final=True), ground_truth(views), device='cpu')
+    semantic_map = map_frames(make_mapper('oracle', label_set=LABELS), views)
+    return SuiteContext('room', semantic_map, ground_truth(views), device='cpu')
 
 
 @pytest.mark.usefixtures('package')

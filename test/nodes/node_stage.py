@@ -29,15 +29,10 @@ class Stage(Spinner):
         if self.node.exit_code is None:
             self.node.trigger_activate()
 
-    def change(self, *transitions):
-        triggers = {
-            Transition.TRANSITION_CONFIGURE: self.node.trigger_configure,
-            Transition.TRANSITION_ACTIVATE: self.node.trigger_activate,
-            Transition.TRANSITION_DEACTIVATE: self.node.trigger_deactivate,
-            Transition.TRANSITION_CLEANUP: self.node.trigger_cleanup,
-        }
-        for transition in transitions:
-            triggers[transition]()
+    def wait_for_end(self, timeout_s=120.0):
+        """Return the exit code of the node under test once it has one."""
+        self.spin_until(lambda: self.node.exit_code is not None, timeout_s)
+        return self.node.exit_code
 
     def listen(self, kind, topic, profile):
         """Return a list that gets every published message."""

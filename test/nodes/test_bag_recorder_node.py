@@ -207,8 +207,7 @@ def test_a_report_that_cannot_be_written_ends_the_recorder_with_the_reason(
     with on_stage(BagRecorderNode, tmp_path, ros_domain, bag_directory=str(folder)) as stage:
         (folder / 'recording.json').unlink(missing_ok=True)
         (folder / 'recording.json').mkdir()
-        stage.spin_until(lambda: stage.node.exit_code is not None)
-        assert stage.node.exit_code == 1
+        assert stage.wait_for_end() == 1
         (folder / 'recording.json').rmdir()
     assert f'{folder / "recording.json"} is not a file' in capsys.readouterr().err
     assert json.loads((folder / 'recording.json').read_text())['complete']

@@ -7,8 +7,7 @@ from functools import partial
 
 import pytest
 from action_msgs.msg import GoalStatus
-from lifecycle_msgs.msg import Transition
-from nodes.node_stage import UP, openings
+from nodes.node_stage import openings
 from osmabench_ros.action import Evaluate
 from osmabench_ros.msg import EvaluationReport, RecordedMap, RunInfo
 from rclpy.action import ActionClient
@@ -172,9 +171,8 @@ NAMED = {'use_run_info': False}
 def test_without_a_run_map_and_plan_name_it(evaluator):
     run = evaluator(plan=NAMED | {'mapper': 'real_stack', 'seed': 6}, exit_when_done=True)
     run.tell_map()
-    run.stage.spin_until(lambda: run.stage.node.exit_code is not None, DONE_S)
+    assert run.stage.wait_for_end(DONE_S) == 0
     run.stage.spin_until(lambda: bool(run.reports))
-    assert run.stage.node.exit_code == 0
     assert run.reports[0].run_id == 'test.room.baseline.real_stack.unknown.6'
 
 
@@ -187,7 +185,7 @@ def test_the_verdict_is_that_of_the_last_map_though_it_came_during_an_evaluation
     run.tell_map(78)  # of the run after a reset
     run.stage.spin_until(lambda: run.stage.node.recorded.header.stamp.sec == 78)
     patient.may_end.set()
-    run.stage.spin_until(lambda: run.stage.node.exit_code is not None, DONE_S)
+    run.stage.wait_for_end(DONE_S)
     run.stage.spin_until(lambda: len(run.reports) == 2)
     assert patient.runs == 2
     assert [report.header.stamp.sec for report in run.reports] == [77, 78]
@@ -197,16 +195,14 @@ def test_a_threshold_that_does_not_hold_is_the_exit_code(evaluator, capsys):
     requirements = '[{suite: exact_questions, metric: accuracy, at_least: 1.5}]'
     run = evaluator(plan=NAMED, exit_when_done=True, requirements=requirements)
     run.tell_map()
-    run.stage.spin_until(lambda: run.stage.node.exit_code is not None, DONE_S)
-    assert run.stage.node.exit_code == 4
+    assert run.stage.wait_for_end(DONE_S) == 4
     assert 'accuracy >= 1.5' in capsys.readouterr().err
 
 
 def test_an_evaluation_that_fails_ends_the_node_and_tells_all(evaluator, patient, capsys):
     run = evaluator(plan=NAMED, suites='[{name: failing}]')
     run.tell_map()
-    run.stage.spin_until(lambda: run.stage.node.exit_code is not None, DONE_S)
-    assert run.stage.node.exit_code == 1
+    assert run.stage.wait_for_end(DONE_S) == 1
     assert 'does not like this map' in capsys.readouterr().err
     run.stage.spin_until(lambda: bool(run.reports))
     assert 'does not like this map' in run.reports[0].error
@@ -322,14 +318,14 @@ def test_an_inactive_evaluator_takes_no_goal_and_a_cleaned_up_one_answers(evalua
     run = evaluator(suites='[{name: patient}]')
     goal = run.goal(map_uri=(run.folder / 'map').as_uri())
     run.stage.spin_until(lambda: patient.runs == 1)
-    run.stage.change(Transition.TRANSITION_DEACTIVATE)
+    run.stage.node.trigger_deactivate()
     assert not run.goal(map_uri=(run.folder / 'map').as_uri()).accepted
-    run.stage.change(Transition.TRANSITION_CLEANUP)
+    run.stage.node.trigger_cleanup()
     status, result = goal.end()
     assert status == GoalStatus.STATUS_ABORTED
     assert result.error_code == Evaluate.Result.ERROR_CANCELLED
     patient.may_end.set()
-    run.stage.change(*UP)
+    run.stage.bring_up()
     run.tell_run()
     run.tell_map()
     run.stage.spin_until(lambda: bool(run.reports), DONE_S)

@@ -87,8 +87,7 @@ class Adapting:
         return self.stage.receive_map(self.announced[0], self.chunks)
 
     def failure(self, capsys, exit_code=1):
-        self.stage.spin_until(lambda: self.stage.node.exit_code is not None)
-        assert self.stage.node.exit_code == exit_code
+        assert self.stage.wait_for_end() == exit_code
         return capsys.readouterr().err
 
 

@@ -55,8 +55,7 @@ class Recording:
 
     def failure(self, capsys):
         """Wait for the node to fail; return why. Nothing of a map may be left."""
-        self.stage.spin_until(lambda: self.stage.node.exit_code is not None)
-        assert self.stage.node.exit_code == 1
+        assert self.stage.wait_for_end() == 1
         given = ('parameters.yaml', 'plan.json')
         left = [path for path in self.folder.rglob('*') if path.name not in given]
         assert left == []

@@ -65,17 +65,15 @@ class Listener(Spinner):
     def __init__(self, ros_context):
         super().__init__(ros_context)
         self.node = self.make_node('listener')
-        self.heard = {}
-        for topic, kind in LISTENED.items():
-            self.node.create_subscription(
-                kind,
-                topic,
-                lambda message, topic=topic: self.heard.__setitem__(topic, message),
-                latched_profile(),
-            )
+        self._messages = {
+            topic: listen(self.node, kind, topic, latched_profile())
+            for topic, kind in LISTENED.items()
+        }
 
-    def state_in_words(self):
-        return f'received {sorted(self.heard)}'
+    @property
+    def heard(self):
+        """The last message of each topic."""
+        return {topic: found[-1] for topic, found in self._messages.items() if found}
 
 
 @pytest.fixture

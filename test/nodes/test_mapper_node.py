@@ -138,8 +138,7 @@ def test_a_camera_that_breaks_the_contract_is_told(mapping, capsys, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(topics, 'WORLD_FRAME', 'odom')
         run.frames.publish(FRAMES[0])
-    run.stage.spin_until(lambda: run.stage.node.exit_code is not None)
-    assert run.stage.node.exit_code == 1
+    assert run.stage.wait_for_end() == 1
     words = '"ground_truth/camera_pose": frame_id is "odom", must be "world"'
     assert words in capsys.readouterr().err
     assert run.acks == []

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
-from support.world.frames import FRAMES, INFO
+from support.world.frames import FRAMES, INFO, write_frames
 
 from osmabench_ros.reports import rerun_recording
 from osmabench_ros.reports.rerun_recording import encode_frame, read_track
@@ -20,10 +20,7 @@ def test_without_a_bag_there_are_all_poses_and_the_kept_pictures(matrix):
 
 def recorded(matrix, tmp_path):
     plan = replace(matrix.plans[0], root=tmp_path)
-    writer = BagWriter(plan.directory / 'bag', INFO)
-    for frame in FRAMES:
-        writer.write(frame)
-    writer.close()
+    write_frames(BagWriter(plan.directory / 'bag', INFO))
     return plan
 
 
