@@ -2,26 +2,20 @@ import dataclasses
 
 import numpy as np
 import pytest
+from support.world.graphs import thing
 
-from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
 from osmabench_ros.metrics.map_statistics import map_statistics
 from osmabench_ros.semantics import scene_graph
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
-
-def node(node_id, name, low, **more):
-    labels = (scene_graph.ScoredLabel(name),) if name else ()
-    box = AxisAlignedBox(np.array([low, 0, 0]), np.array([low + 1, 1, 1]))
-    return scene_graph.SceneNode(node_id, labels=labels, box=box, **more)
-
-
+CUBE = (1, 1, 1)
 NODES = (
-    node(1, 'chair', 0.0),
-    node(2, 'Chair', 0.4),  # shares 0.6 of 1.4 with 1: a duplicate
-    node(3, 'table', 0.1),  # overlaps both under another name
-    node(4, '', 8.0),
-    dataclasses.replace(node(5, 'kitchen', 0.0), kind=scene_graph.NodeKind.ROOM),
+    thing(1, 'chair', (0, 0, 0), CUBE),
+    thing(2, 'Chair', (0.4, 0, 0), CUBE),  # shares 0.6 of 1.4 with 1: a duplicate
+    thing(3, 'table', (0.1, 0, 0), CUBE),  # overlaps both under another name
+    dataclasses.replace(thing(4, '', (8, 0, 0), CUBE), labels=()),
+    thing(5, 'kitchen', (0, 0, 0), CUBE, kind=scene_graph.NodeKind.ROOM),
 )
 POINTS = np.array([[0, 0, 0], [2, 1, 0.5], [2.01, 1, 0.5], [4, 0, 0]], np.float32)
 

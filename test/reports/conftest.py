@@ -1,5 +1,7 @@
 """One synthetic matrix, what a command leaves of it, and its page, for all tests of reports."""
 
+from shutil import which
+
 import pytest
 from support.world.matrix import config, left_by_a_command, write_matrix
 
@@ -37,6 +39,15 @@ def truth(matrix):
 @pytest.fixture(scope='session')
 def page(matrix, written):
     return matrix.root / 'report.html'
+
+
+@pytest.fixture(scope='module')
+def browser():
+    playwright = pytest.importorskip('playwright.sync_api')
+    arguments = ['--no-sandbox', '--enable-unsafe-swiftshader']
+    launch = {'executable_path': which('chromium'), 'args': arguments}
+    with playwright.sync_playwright() as started, started.chromium.launch(**launch) as opened:
+        yield opened
 
 
 @pytest.fixture(scope='session')

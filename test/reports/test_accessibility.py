@@ -1,11 +1,9 @@
 """axe finds nothing against WCAG 2 A and AA on the page, in a browser, at three widths."""
 
 from importlib.resources import files
-from shutil import which
 
 import pytest
 
-playwright = pytest.importorskip('playwright.sync_api')
 pytest.importorskip('axe_playwright_python')
 
 pytestmark = pytest.mark.browser
@@ -19,11 +17,9 @@ RULES = """async (part) => {
 }"""
 
 
-def test_the_report_is_accessible(page):
+def test_the_report_is_accessible(page, browser):
     axe = files('axe_playwright_python').joinpath('axe.min.js').read_text('utf-8')
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=which('chromium'), args=['--no-sandbox'])
-        tab = browser.new_page()
+    with browser.new_page() as tab:
         tab.goto(page.as_uri())
         tab.wait_for_selector('html[data-drawn]')
         tab.evaluate(axe)
@@ -34,4 +30,3 @@ def test_the_report_is_accessible(page):
         # The rules can fail.
         tab.evaluate("document.querySelector('h1').style.color = 'rgb(128 128 128 / 40%)'")
         assert any('color-contrast' in fault for fault in tab.evaluate(RULES, 'h1'))
-        browser.close()

@@ -2,26 +2,13 @@
 
 import io
 import re
-from shutil import which
 
 import pytest
 from PIL import Image
 
 from osmabench_ros.reports import tidy
 
-playwright = pytest.importorskip('playwright.sync_api')
-
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope='module')
-def browser():
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(
-            executable_path=which('chromium'), args=['--no-sandbox', '--enable-unsafe-swiftshader']
-        )
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

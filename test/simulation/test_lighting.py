@@ -40,6 +40,10 @@ def condition(**lighting):
     return parse_condition('test', {'lighting': lighting}, 'test')
 
 
+def flickering(**flicker):
+    return condition(scene_lights=[{'schedule': {'flicker': flicker}}])
+
+
 def test_baseline_and_velocity_are_the_scenes_own_light_and_nominal_is_unlit():
     scene = two_rooms()
     for name in ('baseline', 'velocity'):
@@ -91,11 +95,10 @@ def test_a_ramp_over_segments_follows_the_path_not_the_clock():
 
 @pytest.mark.parametrize('pattern', ['sine', 'square', 'random'])
 def test_flicker_is_a_function_of_time_within_its_depth(pattern):
-    flicker = {'pattern': pattern, 'frequency_hz': 3.0, 'depth': 0.6, 'seed': 4}
-    flickering = condition(scene_lights=[{'schedule': {'flicker': flicker}}])
+    light = flickering(pattern=pattern, frequency_hz=3.0, depth=0.6, seed=4)
     times = np.linspace(0, 3, 200)
-    found = [intensities(lit(flickering, time_s=t))['bedroom lamp'] / 4.0 for t in times]
-    again = [intensities(lit(flickering, time_s=t))['bedroom lamp'] / 4.0 for t in reversed(times)]
+    found = [intensities(lit(light, time_s=t))['bedroom lamp'] / 4.0 for t in times]
+    again = [intensities(lit(light, time_s=t))['bedroom lamp'] / 4.0 for t in reversed(times)]
     assert found == again[::-1]
     assert min(found) >= 0.4
     assert max(found) <= 1.0
@@ -104,9 +107,8 @@ def test_flicker_is_a_function_of_time_within_its_depth(pattern):
 
 def test_random_flicker_differs_between_lights_and_seeds():
     def factors(seed):
-        flicker = {'pattern': 'random', 'frequency_hz': 5.0, 'depth': 1.0, 'seed': seed}
-        flickering = condition(scene_lights=[{'schedule': {'flicker': flicker}}])
-        names = [intensities(lit(flickering, time_s=t)) for t in np.arange(0, 2, 0.2)]
+        light = flickering(pattern='random', frequency_hz=5.0, depth=1.0, seed=seed)
+        names = [intensities(lit(light, time_s=t)) for t in np.arange(0, 2, 0.2)]
         return [(item['kitchen lamp'] / 2, item['bedroom lamp'] / 4) for item in names]
 
     first, second = factors(0), factors(1)
