@@ -93,12 +93,8 @@ class GraphIndex:
         return group_nodes(labelled, lambda node: normalised_name(node.label))
 
     @cached_property
-    def has_relations(self) -> bool:
-        """Whether any two objects are related."""
-        return bool(self._pairs)
-
-    @cached_property
-    def _pairs(self) -> Mapping[str, frozenset[tuple[int, int]]]:
+    def pairs(self) -> Mapping[str, frozenset[tuple[int, int]]]:
+        """Source and target of each relation by its kind; both ways if it is symmetric."""
         pairs: dict[str, set[tuple[int, int]]] = {}
         for edge in self.graph.edges:
             if edge.source not in self.by_id or edge.target not in self.by_id:
@@ -111,11 +107,10 @@ class GraphIndex:
 
     def related(self, relation: str, source: int, target: int) -> bool:
         """Return whether `source relation target` holds; 'next to' and 'near' are symmetric."""
-        for kind in (relation, *_IMPLIED.get(relation, ())):
-            if (source, target) in self._pairs.get(kind, ()):
-                return True
-        reverse = _REVERSED.get(relation)
-        return reverse is not None and (target, source) in self._pairs.get(reverse, ())
+        kinds = (relation, *_IMPLIED.get(relation, ()))
+        reverse = self.pairs.get(_REVERSED.get(relation, ''), ())
+        found = any((source, target) in self.pairs.get(kind, ()) for kind in kinds)
+        return found or (target, source) in reverse
 
     def sources(self, relation: str, target: int) -> tuple[int, ...]:
         """Return the objects that have a relation to `target`, in order of id."""
@@ -129,7 +124,7 @@ class GraphIndex:
     def _ends(self) -> Mapping[tuple[str, int, int], list[int]]:
         """Objects by relation, related object, and whether that is the source (0) or target."""
         groups: dict[tuple[str, int, int], list[int]] = {}
-        for relation, pairs in self._pairs.items():
+        for relation, pairs in self.pairs.items():
             for source, target in sorted(pairs):
                 groups.setdefault((relation, source, 0), []).append(target)
                 groups.setdefault((relation, target, 1), []).append(source)
@@ -138,8 +133,8 @@ class GraphIndex:
     def connected(self, first: int, second: int, relations: Iterable[str] | None = None) -> bool:
         """Return whether any relation, or one of some, joins two objects, either way."""
         return any(
-            pair in self._pairs.get(relation, ())
-            for relation in (self._pairs if relations is None else relations)
+            pair in self.pairs.get(relation, ())
+            for relation in (self.pairs if relations is None else relations)
             for pair in ((first, second), (second, first))
         )
 

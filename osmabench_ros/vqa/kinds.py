@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, cycle
+from itertools import chain, cycle, product
 from math import inf
 from typing import Any
 
@@ -64,7 +64,7 @@ Clear = Callable[..., bool]
 Read = Callable[[GraphReader, str], Any]
 
 SOURCES, TARGETS = GraphIndex.sources, GraphIndex.targets
-ONE, BOXED = GraphReader.one, GraphReader.boxed
+ONE, BOXED, CANDIDATES = GraphReader.one, GraphReader.boxed, GraphReader.related_candidates
 ALL, SEVERAL = GraphReader.existing, GraphReader.several
 
 
@@ -150,25 +150,25 @@ def _find_attribute(key: str) -> Find:
 
 
 def _answer_relation(g: GraphReader, query: Query) -> GraphAnswer:
-    g.need_relations()
-    sources, targets = (g.candidates(phrase) for phrase in query.phrases)
-    for source in sources:
-        for target in targets:
-            if g.index.related(query.word, source.id, target.id):
-                return answer_from(True, source, target)
-    return answer_from(False, sources[0], targets[0])
+    pairs = [*product(*map(g.related_candidates, query.phrases))]
+    related = (pair for pair in pairs if g.index.related(query.word, *(node.id for node in pair)))
+    return _answer_by_case(related, pairs[0])
+
+
+def _answer_by_case(cases: Iterable[Nodes], otherwise: Nodes) -> GraphAnswer:
+    """Return yes with the nodes of the first case, else no with others."""
+    first = next(iter(cases), None)
+    return answer_from(first is not None, *(first or otherwise))
 
 
 def _find_related(
     relation: str, related: Callable[[GraphIndex, str, int], tuple[int, ...]]
 ) -> tuple[AnswerType, Find]:
     def find(g: GraphReader, query: Query) -> GraphAnswer:
-        g.need_relations()
-        for node in g.candidates(query.phrases[0]):
+        for node in g.related_candidates(query.phrases[0]):
             others = [g.index.by_id[i] for i in related(g.index, relation or query.word, node.id)]
             named = [other for other in others if other.label]
-            objects = [other for other in named if other.kind is NodeKind.OBJECT]
-            for other in (objects or named)[:1]:
+            for other in sorted(named, key=lambda other: other.kind is not NodeKind.OBJECT)[:1]:
                 return answer_from(knowledge().spelt(normalised_name(other.label)), node, other)
         raise SilentError(f'the map names nothing {relation or query.word} for {query.phrases[0]}')
 
@@ -177,13 +177,11 @@ def _find_related(
 
 def _find_usable(relation: str) -> Find:
     def find(g: GraphReader, query: Query) -> GraphAnswer:
-        g.need_relations()
-        nodes = g.candidates(query.phrases[0])
-        for node in nodes:
-            for other in g.index.sources(relation, node.id):
-                if _is_usable(g.index.by_id[other], query.word):
-                    return answer_from(True, node, g.index.by_id[other])
-        return answer_from(False, nodes[0])
+        nodes = g.related_candidates(query.phrases[0])
+        by_id, sources = g.index.by_id, g.index.sources
+        pairs = ((node, by_id[i]) for node in nodes for i in sources(relation, node.id))
+        usable = (pair for pair in pairs if _is_usable(pair[1], query.word))
+        return _answer_by_case(usable, nodes[:1])
 
     return find
 
@@ -197,13 +195,12 @@ def _is_usable(node: SceneNode, affordance: str) -> bool:
     return bool(node.label) and knowledge().affords(normalised_name(node.label), affordance)
 
 
-def _find_load(wanted: bool) -> Find:
-    def find(g: GraphReader, query: Query) -> GraphAnswer:
-        g.need_relations()
-        nodes = g.candidates(query.phrases[0])
-        return answer_from(any(g.index.sources(ON, n.id) for n in nodes) is wanted, *nodes)
+def _is_loaded(g: GraphReader, nodes: Nodes) -> bool:
+    return any(g.index.sources(ON, node.id) for node in nodes)
 
-    return find
+
+def _is_bare(g: GraphReader, nodes: Nodes) -> bool:
+    return not _is_loaded(g, nodes)
 
 
 def _count_with(g: GraphReader, query: Query) -> GraphAnswer:
@@ -214,8 +211,7 @@ def _count_with(g: GraphReader, query: Query) -> GraphAnswer:
 
 
 def _count_around(g: GraphReader, query: Query) -> GraphAnswer:
-    g.need_relations()
-    node = g.one(query.phrases[1])
+    node = g.related_candidates(query.phrases[1])[0]
     neighbours = set(g.index.sources(NEXT_TO, node.id))
     found = [item for item in g.existing(query.phrases[0]) if item.id in neighbours]
     return answer_from(len(found), *found, node)
@@ -585,11 +581,11 @@ class QueryKind:
         'How many objects of the scene can be {done}?',
         'What is the number of objects here that can be {done}?',
     )
-    LOADED = Kind('must be cleared', PRECONDITION, YES_NO, _find_load(True))(
+    LOADED = Kind('must be cleared', PRECONDITION, YES_NO, _find(_is_loaded, CANDIDATES))(
         'Must anything be taken off {0:the} before it can be carried away?',
         'Does {0:the} have to be cleared before a robot moves it?',
     )
-    UNLOADED = Kind('can be moved at once', PRECONDITION, YES_NO, _find_load(False))(
+    UNLOADED = Kind('can be moved at once', PRECONDITION, YES_NO, _find(_is_bare, CANDIDATES))(
         'Is {0:the} bare on top, so that it can be carried away at once?',
         'Can a robot move {0:the} without first taking something off it?',
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,15 +76,11 @@ class GraphReader:
     @classmethod
     def of_map(cls, semantic_map: SemanticMap, embedder: Embedder | None = None) -> GraphReader:
         """Return a reader of a map, which knows its label set, its ways and its floors."""
-        known = semantic_map.label_set
+        known, dense = semantic_map.label_set, semantic_map.dense
         vocabulary = () if known is None else known.by_name
-        dense, ways = semantic_map.dense, ways_of_map(semantic_map)
-
-        def find_own_storeys() -> tuple[float, ...]:
-            return () if dense is None else find_storeys(dense.valid_points)
-
-        graph = semantic_map.graph
-        return cls(graph, vocabulary, embedder, ways=ways, storeys_m=find_own_storeys)
+        ways = ways_of_map(semantic_map)
+        storeys_m = tuple if dense is None else partial(find_storeys, dense.valid_points)
+        return cls(semantic_map.graph, vocabulary, embedder, ways=ways, storeys_m=storeys_m)
 
     def named(self, phrase: str) -> SceneNode | None:
         """Return the best observed object that a phrase may mean."""
@@ -139,10 +135,11 @@ class GraphReader:
             raise SilentError(f'the map has fewer than two of "{phrase}"')
         return nodes
 
-    def need_relations(self) -> None:
-        """Raise SilentError if the graph has no relations."""
-        if not self.index.has_relations:
+    def related_candidates(self, phrase: str) -> tuple[SceneNode, ...]:
+        """Return the candidates for a definite phrase in a map that has relations."""
+        if not self.index.pairs:
             raise SilentError('the map has no relations')
+        return self.candidates(phrase)
 
     def room(self, node: SceneNode) -> SceneNode:
         """Return the room of a node."""
