@@ -148,6 +148,11 @@ def material_noun(word: str) -> str:
     return next((noun for noun, adjective in MATERIALS.items() if adjective == word), word)
 
 
+def is_one_material(first: str, second: str) -> bool:
+    """Return whether two nouns or adjectives mean one material."""
+    return material_noun(first) == material_noun(second)
+
+
 # Words that may come before a noun in a noun phrase.
 ADJECTIVES = frozenset(COLORS) | frozenset(SHADES) | frozenset(MATERIALS.values())
 

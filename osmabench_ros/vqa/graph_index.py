@@ -39,8 +39,6 @@ class LabelMatcher:
         self._labels = tuple(sorted({normalised_name(label) for label in labels}))
         self._vocabulary = frozenset(normalised_name(label) for label in vocabulary)
         self._embedder = embedder
-        self._features: NDArray[np.float32] | None = None
-        self._found: dict[str, frozenset[str]] = {}
 
     def matching(self, noun: str) -> frozenset[str]:
         """Return the labels of the map that a noun means, possibly none."""
@@ -59,13 +57,8 @@ class LabelMatcher:
         noun = normalised_name(noun)
         if noun in self._vocabulary or self._embedder is None or not self._labels:
             return frozenset()
-        if noun not in self._found:
-            if self._features is None:
-                self._features = self._embedder.embed(self._labels)
-            cosine = self._features @ self._embedder.embed([noun])[0]
-            close = np.flatnonzero(cosine >= SIMILARITY_THRESHOLD)
-            self._found[noun] = frozenset(self._labels[i] for i in close)
-        return self._found[noun]
+        cosine = self._embedder.embed(self._labels) @ self._embedder.embed([noun])[0]
+        return frozenset(self._labels[i] for i in np.flatnonzero(cosine >= SIMILARITY_THRESHOLD))
 
 
 _SYMMETRIC = (scene_graph.RelationType.NEXT_TO.value, scene_graph.RelationType.NEAR.value)
@@ -167,8 +160,7 @@ class GraphIndex:
             for box in floors
             if box is not None
             and box.maximum[2] <= centre[2]
-            and (box.minimum[:2] <= centre[:2]).all()
-            and (centre[:2] <= box.maximum[:2]).all()
+            and box.contains(np.array([*centre[:2], box.maximum[2]]))
         ]
         return max(under_m, default=min(lows_m, default=0.0))
 

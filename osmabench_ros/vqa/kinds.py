@@ -19,7 +19,7 @@ from osmabench_ros.vqa.answering.execution import (
     SilentError,
     answer_from,
 )
-from osmabench_ros.vqa.english import basic_color, confusable, material_noun
+from osmabench_ros.vqa.english import basic_color, confusable, is_one_material, material_noun
 from osmabench_ros.vqa.graph_index import GraphIndex, attribute, centre_distance_m
 from osmabench_ros.vqa.knowledge import knowledge
 from osmabench_ros.vqa.questions import AnswerType, AnyCategory, Category, SpatialCategory
@@ -132,18 +132,15 @@ def _test(test: Callable[..., bool]) -> tuple[AnswerType, Find]:
     return AnswerType.YES_NO, find
 
 
-def _find_attribute(key: str) -> Find:
-    normal = {'color': basic_color, 'material': material_noun}[key]
+def _read_as(key: str, read: Callable[..., str | bool]) -> Find:
+    """Return how to find an attribute, read by a function of it, and of the word if any."""
 
     def find(g: GraphReader, query: Query) -> GraphAnswer:
+        words = (query.word,) if query.word else ()
         for node in g.candidates(query.phrases[0]):
-            value = attribute(node, key)
-            if value is None:
-                continue
-            if not query.word:
-                return answer_from(normal(value), node)
-            same = normal(value) == normal(query.word)
-            return answer_from(confusable(value, query.word) if key == 'color' else same, node)
+            known = attribute(node, key)
+            if known is not None:
+                return answer_from(read(known, *words), node)
         raise SilentError(f'the map gives no {key} for {query.phrases[0]}')
 
     return find
@@ -493,22 +490,22 @@ class QueryKind:
         'How far apart are the centres of {0:the} and {1:the} in metres?',
         'What is the distance in metres between the centre of {0:the} and that of {1:the}?',
     )
-    COLOR_OF = Kind('colour of', ATTRIBUTES, TEXT, _find_attribute('color'))(
+    COLOR_OF = Kind('colour of', ATTRIBUTES, TEXT, _read_as('color', basic_color))(
         'What color is {0:the}?',
         'What is the color of {0:the}?',
         'Which color does {0:the} have?',
     )
-    HAS_COLOR = Kind('has colour', ATTRIBUTES, YES_NO, _find_attribute('color'))(
+    HAS_COLOR = Kind('has colour', ATTRIBUTES, YES_NO, _read_as('color', confusable))(
         'Is {0:the} {color}?',
         'Is {color} the color of {0:the}?',
         'Does {0:the} have the color {color}?',
     )
-    MATERIAL_OF = Kind('material of', ATTRIBUTES, TEXT, _find_attribute('material'))(
+    MATERIAL_OF = Kind('material of', ATTRIBUTES, TEXT, _read_as('material', material_noun))(
         'What is {0:the} made of?',
         'Which material is {0:the} made of?',
         'What is the material of {0:the}?',
     )
-    HAS_MATERIAL = Kind('has material', ATTRIBUTES, YES_NO, _find_attribute('material'))(
+    HAS_MATERIAL = Kind('has material', ATTRIBUTES, YES_NO, _read_as('material', is_one_material))(
         'Is {0:the} made of {material}?',
         'Is {material} the material of {0:the}?',
     )

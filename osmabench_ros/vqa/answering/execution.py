@@ -71,7 +71,7 @@ class GraphReader:
         self._ways = ways
         self._storeys_m = cache(storeys_m)
         self._resolve = cache(self._search)
-        self._find_length_m = cache(self._measure_way_m)
+        self._measure_way_m = None if ways is None else cache(ways.between_m)
 
     @classmethod
     def of_map(cls, semantic_map: SemanticMap, embedder: Embedder | None = None) -> GraphReader:
@@ -157,16 +157,13 @@ class GraphReader:
 
     def walk_m(self, first: SceneNode, second: SceneNode) -> float:
         """Return the length of the way between two boxed nodes."""
-        if self._ways is None:
+        if self._measure_way_m is None:
             raise SilentError('the map has no points to find a way on')
-        length_m = self._find_length_m(*sorted((first, second), key=lambda node: node.id))
+        ends = sorted((first, second), key=lambda node: node.id)
+        length_m = self._measure_way_m(*(node.known_box for node in ends))
         if length_m is None:
             raise SilentError('the map has no way there')
         return length_m
-
-    def _measure_way_m(self, first: SceneNode, second: SceneNode) -> float | None:
-        assert self._ways is not None
-        return self._ways.between_m(first.known_box, second.known_box)
 
     def line_m(self, first: SceneNode, second: SceneNode) -> NDArray[np.float64]:
         """Return the way between two boxed nodes as a polyline (N, 3)."""
@@ -211,7 +208,7 @@ def _choose_by_attributes(
     unknown = False
     for key, wanted, alike in (
         ('color', color, english.confusable),
-        ('material', material, _is_same_material),
+        ('material', material, english.is_one_material),
     ):
         if wanted:
             values = {node: attribute(node, key) for node in nodes}
@@ -221,7 +218,3 @@ def _choose_by_attributes(
             basic = english.basic_color(wanted)
             nodes = sorted(fitting, key=lambda node: english.basic_color(known[node]) != basic)
     return tuple(nodes), unknown and not nodes
-
-
-def _is_same_material(first: str, second: str) -> bool:
-    return english.material_noun(first) == english.material_noun(second)
