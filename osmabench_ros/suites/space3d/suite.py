@@ -1,7 +1,7 @@
 """The suite of Space3D-Bench: answers by rule from the recorded map."""
 
 from osmabench_ros.suites.question_suite import ExactQuestionsSuite
-from osmabench_ros.vqa.exact import measurement, relations, robot_tasks, space
+from osmabench_ros.vqa.exact import measurement, relations, robot_tasks
 from osmabench_ros.vqa.exact.generation import QuestionSet
 from osmabench_ros.vqa.kinds import QueryKind
 from osmabench_ros.vqa.questions import SpatialCategory
@@ -28,16 +28,16 @@ SPACE3D = QuestionSet(
     'space3d/2',
     tuple(category.value for category in SpatialCategory),
     (
-        space.places,
-        space.rooms,
+        measurement.places,
+        measurement.rooms,
         measurement.counts,
         measurement.lengths,
         relations.spatial,
         relations.functional,
-        space.ways,
-        space.patterns,
+        measurement.ways,
+        measurement.patterns,
         measurement.numbers,
-        space.fits,
+        measurement.fits,
         robot_tasks.reachability,
     ),
     {kind: category for category, kinds in _KINDS.items() for kind in kinds},

@@ -15,7 +15,7 @@ from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.semantics.storeys import find_storeys
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering.ways import RADIUS_M, FloorPlans, FloorWays
-from osmabench_ros.vqa.exact import drawing, measurement, relations, robot_tasks, space
+from osmabench_ros.vqa.exact import measurement, relations, robot_tasks
 from osmabench_ros.vqa.exact.selection import select
 from osmabench_ros.vqa.exact.view import Draft, SceneView, shuffled
 from osmabench_ros.vqa.kinds import Kind, QueryKind
@@ -53,7 +53,7 @@ class QuestionSet:
     suite: str
     generator: str
     categories: tuple[str, ...]
-    sources: tuple[drawing.Source, ...]
+    sources: tuple[measurement.Source, ...]
     category_of: Mapping[Kind, AnyCategory] = field(default_factory=dict)
     tolerances: Mapping[Kind, float] = field(default_factory=dict)
     shares: Mapping[str, float] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class QuestionSet:
     seeable_names: bool = False
 
     def drafts(
-        self, source: drawing.Source, view: SceneView, rng: np.random.Generator, limit: int
+        self, source: measurement.Source, view: SceneView, rng: np.random.Generator, limit: int
     ) -> Iterator[Draft]:
         """Yield the drafts of one source that are of the set."""
         for draft in source(view, rng, limit):
@@ -95,7 +95,7 @@ EXACT = QuestionSet(
         robot_tasks.reachability,
         robot_tasks.affordance,
         robot_tasks.precondition,
-        space.floors,
+        measurement.floors,
     ),
     tolerances={QueryKind.CENTER: 0.3},
     shares={
@@ -157,8 +157,7 @@ def generate_questions(
     quota = _quota(count, asked.categories, asked.shares)
     drafts = candidates(view, seed, max(_LEAST_CANDIDATES, 6 * max(quota.values())), asked)
     chosen = select(drafts, quota, view.by_label, asked.weights)
-    worded_drafts = (question_of(draft, scene, seed, asked) for draft in chosen)
-    return [question for question in worded_drafts if question is not None]
+    return [*filter(None, (question_of(draft, scene, seed, asked) for draft in chosen))]
 
 
 def questions_about(
@@ -186,8 +185,8 @@ def questions_about(
         also += [truth.graph, truth.visible_graph]
         also += with_neighbour_margins(truth.evaluated_graph)
     storeys_m: tuple[tuple[float, ...], ...] = ()
-    asks_for_ways = space.ways in asked.sources
-    if asks_for_ways or space.floors in asked.sources:
+    asks_for_ways = measurement.ways in asked.sources
+    if asks_for_ways or measurement.floors in asked.sources:
         found = find_storeys(np.concatenate([truth.surface.points, truth.unseen.points]))
         storeys_m = (found, find_storeys(truth.surface.points)) if len(found) > 1 else ()
     ways = ways_on(truth.surface, truth.unseen) if asks_for_ways else ()
@@ -241,7 +240,7 @@ def candidates(view: SceneView, seed: int, limit: int, asked: QuestionSet = EXAC
     Each source looks at `limit` objects or pairs at most; `seed` decides the order.
     """
     drafts: dict[object, Draft] = {}
-    for number, source in enumerate((*asked.sources, *map(drawing.ask_by_row, asked.kinds))):
+    for number, source in enumerate((*asked.sources, *map(measurement.ask_by_row, asked.kinds))):
         rng = np.random.default_rng([seed, number])
         for draft in shuffled(rng, asked.drafts(source, view, rng, limit)):
             query = draft.query

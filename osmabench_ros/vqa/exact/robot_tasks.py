@@ -6,7 +6,7 @@ import numpy as np
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, SceneNode
-from osmabench_ros.vqa.exact import drawing
+from osmabench_ros.vqa.exact.measurement import join
 from osmabench_ros.vqa.exact.relations import NEAR, could_carry
 from osmabench_ros.vqa.exact.view import Draft, SceneView, label_of, sample_pairs, shuffled
 from osmabench_ros.vqa.kinds import ATTACHED, IN, MARGIN_M, NEXT_TO, ON, QueryKind
@@ -89,7 +89,7 @@ def _ask_for_gaps(view: SceneView, rng: np.random.Generator, limit: int) -> Iter
 
 
 # Asks for objects that an arm reaches, a robot's passage, or free space above.
-reachability = drawing.join(_ask_for_heights, _ask_for_gaps)
+reachability = join(_ask_for_heights, _ask_for_gaps)
 
 
 def _stands_on_floor(view: SceneView, node: SceneNode) -> bool:
