@@ -60,7 +60,9 @@ def check_judge(
     groups: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     rejected = []
     doubtful = []
-    alike = _verdicts_alike(known)
+    alike: dict[tuple[str, str, str], list[bool]] = defaultdict(list)
+    for item in known:
+        alike[_wording(item)].append(bool(item.similar))
     for item, verdict in zip(known, verdicts, strict=True):
         pair = (verdict.correct, bool(item.similar))
         fault = _fault(item, alike[_wording(item)]) if pair[0] is not pair[1] else ''
@@ -92,16 +94,11 @@ def _wording(item: SavedAnswer) -> tuple[str, str, str]:
     )
 
 
-def _verdicts_alike(saved: Sequence[SavedAnswer]) -> dict[tuple[str, str, str], list[bool]]:
-    """Return the published verdicts on each wording of question, right answer and answer."""
-    found: dict[tuple[str, str, str], list[bool]] = defaultdict(list)
-    for item in saved:
-        found[_wording(item)].append(bool(item.similar))
-    return found
-
-
 def _fault(item: SavedAnswer, alike: Sequence[bool]) -> str:
-    """Return the reason why the words show a published verdict to be wrong, '' if none."""
+    """Return the reason why the words show a published verdict to be wrong, '' if none.
+
+    `alike` are the published verdicts on the same question, right answer and answer.
+    """
     question, right, said = item.question, str(item.question.answer), str(item.answer.value or '')
     if 2 * alike.count(bool(item.similar)) < len(alike):
         return 'most verdicts on the same words are the other way'

@@ -37,19 +37,15 @@ def promptgt_questions(
     """
     rng = np.random.default_rng(seed)
     totals = _count_labels(group for room in specification.rooms for group in room.objects)
-    asked = (
-        _ask_for_counts(specification, totals),
-        _ask_for_relations(specification, totals),
-        _ask_for_existence(specification, totals),
-    )
-    found = []
-    for (category, most), pairs in zip(MOST.items(), asked, strict=True):
+    sources = (_ask_for_counts, _ask_for_relations, _ask_for_existence)
+    found: list[Question] = []
+    for (category, most), source in zip(MOST.items(), sources, strict=True):
         answers: dict[Query, AnswerValue] = {}
-        for query, answer in pairs:
+        for query, answer in source(specification, totals):
             answers.setdefault(query, answer)
         own = [Draft(query, category, answer=answer) for query, answer in answers.items()]
         worded = (question_of(item, scene, seed, PROMPTGT) for item in shuffled(rng, own))
-        found += [item for item in worded if item is not None][:most]
+        found += [*filter(None, worded)][:most]
     return found
 
 
@@ -58,10 +54,7 @@ def _label(group: ObjectGroup) -> str:
 
 
 def _count_labels(groups: Iterable[ObjectGroup]) -> Counter[str]:
-    totals: Counter[str] = Counter()
-    for group in groups:
-        totals[_label(group)] += group.count
-    return totals
+    return Counter(_label(group) for group in groups for _ in range(group.count))
 
 
 def _ask_for_counts(

@@ -52,7 +52,7 @@ class _Selector:
         self._weights = weights
         self._usage: Counter[str] = Counter()
         self._taken: Counter[tuple[str, str, Kind | None]] = Counter()
-        self._drafts: dict[tuple[str, str], dict[Kind | None, list[Draft]]] = {}
+        self._drafts: dict[tuple[str, str, Kind | None], list[Draft]] = {}
         turns: Counter[tuple[str, ...]] = Counter()
 
         def take_turn(draft: Draft) -> int:
@@ -62,11 +62,10 @@ class _Selector:
             return turns[(*_pool_of(draft), kind.value, word)]
 
         for draft in sorted(drafts, key=take_turn):
-            kinds = self._drafts.setdefault(_pool_of(draft), {})
-            kinds.setdefault(self._kind_of(draft), []).append(draft)
+            self._drafts.setdefault(self._key_of(draft), []).append(draft)
 
-    def _kind_of(self, draft: Draft) -> Kind | None:
-        return draft.query.kind if self._weights else None
+    def _key_of(self, draft: Draft) -> tuple[str, str, Kind | None]:
+        return (*_pool_of(draft), draft.query.kind if self._weights else None)
 
     def _count_uses(self, draft: Draft) -> int:
         return max((self._usage[name] for name in subjects_of(draft)), default=0)
@@ -74,20 +73,20 @@ class _Selector:
     def _find(self, category: str, side: str, limit: float) -> Draft | None:
         """Return the next draft with objects that may still be mentioned."""
 
-        def rank(kind: Any) -> float:
-            return (self._taken[category, side, kind] + 1) / self._weights.get(kind, 1.0)
+        def rank(key: Any) -> float:
+            return (self._taken[key] + 1) / self._weights.get(key[2], 1.0)
 
-        kinds = self._drafts.get((category, side), {})
-        for kind in sorted(kinds, key=rank):
-            best = min(kinds[kind], key=self._count_uses, default=None)
+        own = (key for key in self._drafts if key[:2] == (category, side))
+        for key in sorted(own, key=rank):
+            best = min(self._drafts[key], key=self._count_uses, default=None)
             if best is not None and self._count_uses(best) < limit:
                 return best
         return None
 
     def _take(self, draft: Draft) -> Draft:
-        pool, kind = _pool_of(draft), self._kind_of(draft)
-        self._drafts[pool][kind].remove(draft)
-        self._taken[(*pool, kind)] += 1
+        key = self._key_of(draft)
+        self._drafts[key].remove(draft)
+        self._taken[key] += 1
         self._usage.update(subjects_of(draft))
         return draft
 
