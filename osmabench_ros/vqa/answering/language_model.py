@@ -359,20 +359,16 @@ _FORMS: Mapping[AnswerType, str] = {
 
 def question_data(item: Inquiry) -> dict[str, Any]:
     """Return a question as prompts have it, with the parts that only some questions have."""
-    data: dict[str, Any] = {
+    data = {
         'id': item.id,
         'question': item.text,
         'answer_type': item.answer_type.value,
+        'write': _FORMS.get(item.answer_type),
+        'options': dict(zip(LETTERS, item.options, strict=False)),
+        'unit': item.unit.value,
+        'changed_since': item.context_change,
     }
-    if item.answer_type in _FORMS:
-        data['write'] = _FORMS[item.answer_type]
-    if item.options:
-        data['options'] = dict(zip(LETTERS, item.options, strict=False))
-    if item.unit.value:
-        data['unit'] = item.unit.value
-    if item.context_change:
-        data['changed_since'] = item.context_change
-    return data
+    return {key: value for key, value in data.items() if value}
 
 
 def batches(inquiries: Sequence[Inquiry], most: int = BATCH) -> list[list[Inquiry]]:

@@ -1,7 +1,7 @@
 """Answers exact questions by rule from the graph of a map."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from osmabench_ros.base.strict import Strict, validated
@@ -25,14 +25,11 @@ class RuleAnswerer(OneByOne):
     """Parses exact questions, and answers them from the graph."""
 
     def __init__(self, embedder: Embedder | None = None) -> None:
-        self._embedder = embedder
-        self._latest: tuple[SemanticMap, GraphReader] | None = None
+        self._read = lru_cache(maxsize=1)(partial(GraphReader.of_map, embedder=embedder))
 
     def answering(self, semantic_map: SemanticMap) -> Callable[[Inquiry], Answer]:
         """Return the answerer of a map; its index is kept for further calls."""
-        if self._latest is None or self._latest[0] is not semantic_map:
-            self._latest = (semantic_map, GraphReader.of_map(semantic_map, self._embedder))
-        return partial(_answer_question, self._latest[1], name=self.name)
+        return partial(_answer_question, self._read(semantic_map), name=self.name)
 
 
 def rule_answerer(*, material: AnsweringMaterial, options: dict[str, Any]) -> RuleAnswerer:

@@ -1,6 +1,6 @@
 """Ways of a robot over the floors and stairs that points show."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -54,6 +54,7 @@ class FloorPlans:
         return WalkableGrid.of_points(self._points, floors_m, height_m=HEIGHT_M, cell_m=cell_m)
 
 
+@dataclass(frozen=True, eq=False)
 class FloorWays:
     """Ways of a round robot on floor plans.
 
@@ -62,23 +63,20 @@ class FloorWays:
     one on the other side, of a wall say.
     """
 
-    def __init__(
-        self, plans: FloorPlans, radius_m: float = RADIUS_M, *, margin_m: float = 0.0
-    ) -> None:
-        self._plans = plans
-        self._radius_m = radius_m
-        self._margin_m = margin_m
-        self._maps: dict[WalkableGrid, WalkableGrid] = {}
+    plans: FloorPlans
+    radius_m: float = RADIUS_M
+    margin_m: float = 0.0
+    _maps: dict[WalkableGrid, WalkableGrid] = field(default_factory=dict, init=False)
 
     def line_m(self, start_m: ArrayLike, goal_m: ArrayLike) -> NDArray[np.float64] | None:
         """Return the way (N, 3) between the free places nearest to two points, None for none."""
-        plans = self._plans
+        plans = self.plans
         if not plans.storeys:
             return None
         points = np.array([start_m, goal_m], np.float64)
         first, last = find_storey(points[:, 2], plans.storeys_m).tolist()
         plan = plans.storeys[first] if first == last else plans.house
-        grid = self._maps.setdefault(plan, replace(plan, radius_m=self._radius_m))
+        grid = self._maps.setdefault(plan, replace(plan, radius_m=self.radius_m))
         free = grid.free_positions
         ends = []
         for point, storey in zip(points, (first, last), strict=True):
@@ -87,8 +85,8 @@ class FloorWays:
                 return None
             away_m = np.linalg.norm(own - point, axis=1)
             end = own[np.argmin(away_m)]
-            if self._margin_m:
-                near = own[away_m < away_m.min() + self._margin_m]
+            if self.margin_m:
+                near = own[away_m < away_m.min() + self.margin_m]
                 end = near[np.argmax(np.linalg.norm(near - end, axis=1))]
             ends.append(end)
         try:
