@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.language.embedding import Embedder
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.scenes.changes import find_foot
 from osmabench_ros.semantics.relations import derive_relations
@@ -152,7 +151,7 @@ class RuleOfChanges(RuleAnswerer):
 
     def answering(self, semantic_map: SemanticMap) -> Callable[[Inquiry], Answer]:
         """Return what answers each question; the map after each change is kept."""
-        reader = GraphReader.of_map(semantic_map, self._embedder)
+        reader = self._read(semantic_map)
         answer_from = super().answering
 
         @cache

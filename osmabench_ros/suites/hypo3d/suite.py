@@ -11,7 +11,6 @@ from pydantic import Field
 
 from osmabench_ros.base.files import write_text
 from osmabench_ros.base.strict import FilePath, validated
-from osmabench_ros.language.embedding import Embedder
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.simulation.robot_path import Motion
 from osmabench_ros.suites.hypo3d.described_change import RuleOfChanges
