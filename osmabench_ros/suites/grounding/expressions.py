@@ -9,7 +9,6 @@ from enum import Enum
 from itertools import combinations, product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.language.embedding import Embedder
@@ -57,12 +56,8 @@ class ClueKind(str, Enum):
     SIZE = 'size'
 
 
-class Length(str, Enum):
-    """Lengths of expressions of one target, each with one more clause."""
-
-    SHORT = 'short'
-    MEDIUM = 'medium'
-    LONG = 'long'
+# Lengths of the expressions of a target, each with one more clause.
+LENGTHS = ('short', 'medium', 'long')
 
 
 def off_between_m(box: AxisAlignedBox, first: AxisAlignedBox, second: AxisAlignedBox) -> float:
@@ -96,10 +91,10 @@ class Clue:
     text: str
     measure: Callable[..., float] | None = None
     position: int | None = None
-    margin: float = _MARGIN_M / 2
+    margin: float = _MARGIN_M
 
 
-def _measure_distance(box: AxisAlignedBox, anchor: AxisAlignedBox) -> float:
+def _measure_m(box: AxisAlignedBox, anchor: AxisAlignedBox) -> float:
     return math.dist(box.center, anchor.center)
 
 
@@ -115,19 +110,11 @@ def _measure_height(box: AxisAlignedBox) -> float:
 CLUES: Mapping[str, Clue] = {
     'on': Clue(ClueKind.RELATION, 'on {}'),
     'next to': Clue(ClueKind.RELATION, 'next to {}'),
-    'between': Clue(ClueKind.BETWEEN, 'between {} and {}', off_between_m),
-    'closest to': Clue(
-        ClueKind.DISTANCE, 'closest to {} of its kind', _measure_distance, 0, _MARGIN_M
-    ),
-    'farthest from': Clue(
-        ClueKind.DISTANCE, 'farthest from {} of its kind', _measure_distance, -1, _MARGIN_M
-    ),
-    'second closest to': Clue(
-        ClueKind.ORDER, 'second closest to {} of its kind', _measure_distance, 1, _MARGIN_M
-    ),
-    'third closest to': Clue(
-        ClueKind.ORDER, 'third closest to {} of its kind', _measure_distance, 2, _MARGIN_M
-    ),
+    'between': Clue(ClueKind.BETWEEN, 'between {} and {}', off_between_m, margin=_MARGIN_M / 2),
+    'closest to': Clue(ClueKind.DISTANCE, 'closest to {} of its kind', _measure_m, 0),
+    'farthest from': Clue(ClueKind.DISTANCE, 'farthest from {} of its kind', _measure_m, -1),
+    'second closest to': Clue(ClueKind.ORDER, 'second closest to {} of its kind', _measure_m, 1),
+    'third closest to': Clue(ClueKind.ORDER, 'third closest to {} of its kind', _measure_m, 2),
     'largest': Clue(ClueKind.SIZE, 'the largest of its kind', _measure_volume, -1, _RATIO),
     'smallest': Clue(ClueKind.SIZE, 'the smallest of its kind', _measure_volume, 0, _RATIO),
     'tallest': Clue(ClueKind.SIZE, 'the tallest of its kind', _measure_height, -1, _RATIO),
@@ -166,7 +153,7 @@ class Clause:
         anchors = [reader.named(phrase) for phrase in self.phrases]
         if clue.measure is None:
             ids = [anchor.id for anchor in anchors if anchor is not None]
-            related = [any(reader.index.related(self.word, n.id, x) for x in ids) for n in nodes]
+            related = (any(reader.index.related(self.word, n.id, x) for x in ids) for n in nodes)
             return [-1.0 if found else 1.0 for found in related]
         boxes = [None if anchor is None else anchor.box for anchor in anchors]
         values = [
@@ -179,7 +166,7 @@ class Clause:
         if not -len(known) <= clue.position < len(known):
             return [1.0] * len(nodes)
         meant = known[clue.position]
-        gaps = [*sorted(abs(value - meant) for value in known), _UNKNOWN]
+        gaps = sorted(abs(value - meant) for value in (*known, _UNKNOWN))
         places = {value: abs(known.index(value) - known.index(meant)) for value in known}
         return [float(places.get(value, len(nodes))) or -gaps[1] for value in values]
 
@@ -241,6 +228,16 @@ def asked(expression: str) -> str:
     return f'Which thing is meant by "{expression}"? Name its node, or give its box.'
 
 
+def ask_for_box(
+    scene: str, corners: tuple[float, ...], provenance: Mapping[str, str], **more: str
+) -> Question:
+    """Return the question for the `target` that the `expression` of a provenance means."""
+    return make_question(
+        SUITE, scene, asked(provenance['expression']), AnswerType.BOX, corners,
+        nodes=(int(provenance['target']),), tolerance=TOLERANCE, provenance=provenance, **more,
+    )  # fmt: skip
+
+
 def grounding_questions(
     truth: GroundTruth, *, scene: str, seed: int, targets: int = DEFAULT_TARGETS
 ) -> list[Question]:
@@ -249,7 +246,7 @@ def grounding_questions(
     There are `targets` objects, each with up to three expressions, and as many of each
     `ClueKind` as possible. The answer is the box of the visible part of the target, the category
     the `ClueKind` that distinguishes it from others of its kind. The provenance has `target`
-    (instance id), `length` (`Length`), `same_class` (how many of its kind there are) and
+    (instance id), `length` (of LENGTHS), `same_class` (how many of its kind there are) and
     `expression`. The first part of each expression holds only for the target, by a margin, for
     whole objects and visible parts, and all that follows holds for the target too.
     """
@@ -283,38 +280,22 @@ def grounding_questions(
         meant.add(target.id)
         box = (target if parts is None else parts.by_id[target.id]).known_box
         same_class = len(readers[0].all_named(label_of(target)))
-        for length, expression in _lengthen(short, rest):
-            questions.append(
-                make_question(
-                    SUITE,
-                    scene,
-                    asked(expression),
-                    AnswerType.BOX,
-                    tuple(round(x, 3) for x in (*box.minimum.tolist(), *box.maximum.tolist())),
-                    category=kind.value,
-                    nodes=(target.id,),
-                    tolerance=TOLERANCE,
-                    provenance={
-                        'generator': GENERATOR,
-                        'seed': str(seed),
-                        'expression': expression,
-                        'target': str(target.id),
-                        'length': length.value,
-                        'same_class': str(same_class),
-                    },
-                )
-            )
+        corners = tuple(round(x, 3) for x in (*box.minimum.tolist(), *box.maximum.tolist()))
+        for more, length in enumerate(LENGTHS):
+            expression = Expression(short.phrase, (*short.clauses, *rest[:more]))
+            # An expression that reads back otherwise, as a name has an "and", is not asked.
+            if len(rest) < more or read_expression(expression.text) != expression:
+                break
+            provenance = {
+                'generator': GENERATOR,
+                'seed': str(seed),
+                'expression': expression.text,
+                'target': str(target.id),
+                'length': length,
+                'same_class': str(same_class),
+            }
+            questions.append(ask_for_box(scene, corners, provenance, category=kind.value))
     return questions
-
-
-def _lengthen(short: Expression, rest: Sequence[Clause]) -> Iterator[tuple[Length, str]]:
-    """Yield an expression with each more clause, as far as there are."""
-    for more, length in enumerate(Length):
-        expression = Expression(short.phrase, (*short.clauses, *rest[:more]))
-        # An expression that reads back otherwise, as a name has an "and", is not asked.
-        if len(rest) < more or read_expression(expression.text) != expression:
-            return
-        yield length, expression.text
 
 
 def _is_seeable(node: SceneNode, view: SceneView) -> bool:
@@ -395,8 +376,7 @@ class RankingAnswerer(OneByOne):
             note = '' if found else 'the map has nothing of this kind'
             if found is None:
                 note = 'the wording is not one that the rules know'
-            ids = tuple(node.id for node in found or ())
-            return Answer(item.id, None, self.name, ids, note)
+            return Answer(item.id, None, self.name, tuple(node.id for node in found or ()), note)
 
         return answer_inquiry
 
@@ -414,13 +394,12 @@ def rank_by_clauses(semantic_map: SemanticMap, *, embedder: Embedder | None = No
 
 def rank_by_features(semantic_map: SemanticMap, *, encoder: TextEncoder) -> Ranking:
     """Return what ranks objects by the cosine of their features with an expression."""
-    found = find_featured(semantic_map)
-    if found is None:
-        return lambda _: ()
-    space, nodes = found
-    rows: NDArray[np.float32] = space.vectors[[node.feature_row or 0 for node in nodes]]
+    space, nodes = find_featured(semantic_map) or (None, [])
 
     def rank(text: str) -> Sequence[SceneNode]:
+        if space is None:
+            return ()
+        rows = space.vectors[[node.feature_row or 0 for node in nodes]]
         alike = cosine_similarity(rows, encoder(space, [text]))[:, 0]
         return [nodes[i] for i in np.argsort(-alike, kind='stable').tolist()]
 

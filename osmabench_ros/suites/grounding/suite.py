@@ -8,7 +8,7 @@ import math
 import re
 from ast import literal_eval
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from osmabench_ros.base.documents import read_json, read_text
 from osmabench_ros.base.strict import FilePath, validated
@@ -39,7 +39,7 @@ from osmabench_ros.suites.suite import PreparedScene, SuiteContext
 from osmabench_ros.vqa.answering.answerer import Answerer, AnsweringMaterial
 from osmabench_ros.vqa.evaluation import find_box
 from osmabench_ros.vqa.published import Published, PublishedRow
-from osmabench_ros.vqa.questions import Answer, AnswerType, Question, make_question
+from osmabench_ros.vqa.questions import Answer, Question
 
 # Metrics and the IoU from which a box is right.
 THRESHOLDS = {'acc_025': 0.25, 'acc_05': 0.5}
@@ -70,37 +70,25 @@ class Referring(PublishedRow):
 
     `same_class` counts the objects of the class with the target, 0 where the file does not say;
     `predicted` is the id that a system chose, `by_class` whether the class is named, if known.
+    Nr3D has parts of these in the `stimulus`.
     """
 
     scene: str = Field(alias='scene_id')
     target: int = Field(alias='object_id')
-    text: str = Field(alias='description')
-    annotation: str = Field(alias='ann_id')
-    words: tuple[str, ...] = ()
-    same_class: int = 0
-    predicted: int | None = None
-    by_class: bool = True
-
-    @property
-    def key(self) -> str:
-        """Text that identifies the expression."""
-        return f'{self.scene}|{self.target}|{self.annotation}'
-
-
-class _Nr3D(Referring):
-    """A row of Nr3D, with the parts of its stimulus."""
-
-    stimulus: str = Field(alias='stimulus_id')
-    text: str = Field(alias='utterance')
-    annotation: str = Field('', alias='assignmentid')
+    text: str = Field(validation_alias=AliasChoices('description', 'utterance'))
+    annotation: str = Field(validation_alias=AliasChoices('ann_id', 'assignmentid'))
+    stimulus: str = Field('', alias='stimulus_id')
     words: tuple[str, ...] = Field((), alias='tokens')
+    same_class: int = 0
     predicted: int | None = Field(None, alias='predicted_id')
     by_class: bool = Field(True, alias='mentions_target_class')
 
     @property
     def key(self) -> str:
         """Text that identifies the expression."""
-        return f'{self.stimulus}|{self.annotation}|{self.text}'
+        if self.stimulus:
+            return f'{self.stimulus}|{self.annotation}|{self.text}'
+        return f'{self.scene}|{self.target}|{self.annotation}'
 
 
 def read_expressions(path: Path) -> list[Referring]:
@@ -108,35 +96,36 @@ def read_expressions(path: Path) -> list[Referring]:
 
     Raises QuestionError, which names the file and the row or key at fault.
     """
-    rows = _read_rows(path)
-    if not isinstance(rows[0], dict) or 'stimulus_id' not in rows[0]:
-        return validated(list[Referring], rows, str(path), QuestionError)
-    stimuli = validated(list[dict[str, Any]], rows, str(path), QuestionError)
-    for number, row in enumerate(stimuli, start=1):
-        row |= _split_stimulus(str(row.get('stimulus_id')), f'{path}, row {number}')
-    return list(validated(list[_Nr3D], stimuli, str(path), QuestionError))
+    rows = [
+        row | _split_stimulus(row, f'{path}, row {number}')
+        if isinstance(row, dict) and 'stimulus_id' in row
+        else row
+        for number, row in enumerate(_read_rows(path), start=1)
+    ]
+    return validated(list[Referring], rows, str(path), QuestionError)
 
 
-def _split_stimulus(stimulus: str, where: str) -> dict[str, str]:
-    """Read 'scan-class-count-target-distractor-distractor' of ReferIt3D."""
+def _split_stimulus(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Read 'scan-class-count-target-distractor-distractor' of ReferIt3D, and words in a CSV."""
+    stimulus, words = str(row['stimulus_id']), row.get('tokens', ())
     match = re.fullmatch(r'([^-]*)-[^-]*-(\d+)-(\d+)((?:-\d+)*)', stimulus)
     if match is None or match[4].count('-') + 1 != int(match[2]):
         raise QuestionError(
             f'{where}: stimulus_id "{stimulus}" is not '
             'scan-class-count-target and as many distractors as count says'
         )
-    return {'scene_id': match[1], 'same_class': match[2], 'object_id': match[3]}
+    try:
+        words = literal_eval(words) if isinstance(words, str) else words
+    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+        raise QuestionError(f'{where}: "tokens" is not a list: {error}') from error
+    found = {'scene_id': match[1], 'same_class': match[2], 'object_id': match[3], 'tokens': words}
+    return {'assignmentid': row.get('assignmentid', ''), **found}
 
 
 def _read_rows(path: Path) -> list[Any]:
     if path.suffix == '.csv':
         table = csv.DictReader(io.StringIO(read_text(path, QuestionError)))
-        rows: list[dict[str, Any]] = [{k: v for k, v in row.items() if v} for row in table]
-        for number, row in enumerate(rows, start=2):
-            try:
-                row['tokens'] = literal_eval(row.get('tokens', '()'))
-            except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
-                raise QuestionError(f'{path}:{number}: "tokens" is not a list: {error}') from error
+        rows: list[Any] = [{k: v for k, v in row.items() if v} for row in table]
     else:
         rows = read_json(path, QuestionError)
     if not isinstance(rows, list) or not rows:
@@ -157,41 +146,59 @@ def expressions_about(
         node = graph.by_id.get(item.target) if item.scene == truth.scene else None
         if node is None or node.box is None or node.id not in truth.seen_instances:
             continue
-        text = expressions.asked(item.text)
+        provenance = {
+            'expression': item.text,
+            'target': str(node.id),
+            'same_class': str(max(1, labels.count(normalised_name(node.label)))),
+        }
         corners = (*node.box.minimum.tolist(), *node.box.maximum.tolist())
-        question = make_question(
-            SUITE, scene, text, AnswerType.BOX, corners,
-            key=f'{text}\n{item.key}', nodes=(node.id,), tolerance=expressions.TOLERANCE,
-            provenance={
-                'expression': item.text,
-                'target': str(node.id),
-                'same_class': str(max(1, labels.count(normalised_name(node.label)))),
-            },
-        )  # fmt: skip
+        key = f'{expressions.asked(item.text)}\n{item.key}'
+        question = expressions.ask_for_box(scene, corners, provenance, key=key)
         found[question.id] = question
     return list(found.values())
 
 
-_UNIQUE: Mapping[int | None, str] = {0: 'unique', 1: 'multiple'}
-_OTHERS: Mapping[int | None, str] = {0: 'not_in_others', 1: 'in_others'}
-_GROUPS = (
-    '', *_UNIQUE.values(), *_OTHERS.values(),
-    *(f'{first}/{second}' for first in _UNIQUE.values() for second in _OTHERS.values()),
-)  # fmt: skip
+@dataclass(frozen=True)
+class Grounded:
+    """The box that answers an expression, None without an answer, and the box of its target.
+
+    `groups` has the groups of the expression in a mode: '' for all, and difficulty, length and
+    kind. `rank` is the place of the right node, from 1, None if it was not ranked; `same_class`
+    counts objects of the kind in the scene.
+    """
+
+    groups: Sequence[str]
+    said: AxisAlignedBox | None
+    target: AxisAlignedBox | None
+    same_class: int = 1
+    rank: int | None = None
 
 
-class _Boxed(PublishedRow):
-    scene_id: str
-    object_id: str
-    ann_id: str
+def compare_boxes(items: Iterable[Grounded], mode: Mode) -> Iterator[dict[str, Any]]:
+    """Yield whether the box of each expression is right, by group and metric.
+
+    Strict counts expressions without an answer as wrong; compat, as the code of ScanRefer, only
+    has those with one in its denominators. An unknown target has an IoU of 0.
+    """
+    for item in items:
+        if item.said is not None or mode is Mode.STRICT:
+            iou = 0.0
+            if item.said is not None and item.target is not None:
+                iou = _IOU[mode](item.said, item.target)
+            for metric, threshold in THRESHOLDS.items():
+                yield {'group': item.groups, 'metric': metric, 'value': iou >= threshold}
+
+
+_UNIQUE, _OTHERS = ('unique', 'multiple'), ('not_in_others', 'in_others')
+_GROUPS = ('', *_UNIQUE, *_OTHERS, *map('/'.join, product(_UNIQUE, _OTHERS)))
+
+
+class _Boxed(Referring):
+    text: str = ''
     bbox: tuple[tuple[float, float, float], ...] = Field(min_length=8, max_length=8)
     unique_multiple: int | None = None
     others: int | None = None
     object_name: str = ''
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        return self.scene_id, self.object_id, self.ann_id
 
     @property
     def box(self) -> AxisAlignedBox:
@@ -200,20 +207,17 @@ class _Boxed(PublishedRow):
     @property
     def groups(self) -> list[str]:
         """Groups of the published table that a prediction says it is of."""
-        unique = _UNIQUE.get(self.unique_multiple)
-        others = _OTHERS.get(self.others)
-        both = f'{unique}/{others}' if unique and others else None
-        return ['', *(group for group in (unique, others, both) if group)]
+        flags = (_UNIQUE, self.unique_multiple), (_OTHERS, self.others)
+        named = [names[flag] for names, flag in flags if flag in (0, 1)]
+        return ['', *named, *(['/'.join(named)] if len(named) > 1 else [])]
 
 
-def _read_boxes(path: Path) -> list[_Boxed]:
-    return validated(list[_Boxed], _read_rows(path), str(path), QuestionError)
-
-
-def _get_one(paths: Sequence[Path]) -> Path:
-    if len(paths) > 1:
-        raise ConfigError('score one file of predictions at a time')
-    return paths[0]
+def _read_boxes(paths: Sequence[Path]) -> list[_Boxed]:
+    return [
+        item
+        for path in paths
+        for item in validated(list[_Boxed], _read_rows(path), str(path), QuestionError)
+    ]
 
 
 def scanrefer(truth: Path) -> Published[_Boxed]:
@@ -225,29 +229,27 @@ def scanrefer(truth: Path) -> Published[_Boxed]:
     every expression once, a missing one as wrong, and takes a target as unique where the truth
     has no other object of its name, where it has names.
     """
-    known = {item.key: item for item in _read_boxes(truth)}
+    known = {item.key: item for item in _read_boxes([truth])}
     objects = Counter(
-        key[:2] for key in {(x.scene_id, x.object_name, x.object_id) for x in known.values()}
+        key[:2] for key in {(x.scene, x.object_name, x.target) for x in known.values()}
     )
 
-    def compare(said: Sequence[_Boxed], mode: Mode) -> Iterator[dict[str, Any]]:
+    def pair(said: Sequence[_Boxed], mode: Mode) -> Iterator[Grounded]:
         given = {item.key: item for item in said}
-        rows: list[tuple[_Boxed | None, _Boxed | None]] = (
-            [(item, known.get(item.key)) for item in said]
-            if mode is Mode.COMPAT
-            else [(given.get(key), right) for key, right in known.items()]
-        )
-        for found, right in rows:
+        pairs: Iterable[tuple[_Boxed | None, _Boxed | None]]
+        if mode is Mode.COMPAT:
+            pairs = [(item, known.get(item.key)) for item in said]
+        else:
+            pairs = [(given.get(key), right) for key, right in known.items()]
+        for found, right in pairs:
             groups = [''] if found is None else found.groups
             if mode is Mode.STRICT and right is not None and right.object_name:
-                groups = ['', _UNIQUE[objects[right.scene_id, right.object_name] > 1]]
-            iou = 0.0 if found is None or right is None else _IOU[mode](found.box, right.box)
-            for metric, threshold in THRESHOLDS.items():
-                yield {'group': groups, 'metric': metric, 'value': iou >= threshold}
+                groups = ['', _UNIQUE[objects[right.scene, right.object_name] > 1]]
+            yield Grounded(groups, found.box if found else None, right.box if right else None)
 
     return Published(
-        lambda paths: _read_boxes(_get_one(paths)),
-        compare,
+        _read_boxes,
+        lambda said, mode: compare_boxes(pair(said, mode), mode),
         groups=('group', 'metric'),
         key=lambda row: row.key,
         unit='expressions',
@@ -257,10 +259,9 @@ def scanrefer(truth: Path) -> Published[_Boxed]:
 
 
 def _read_choices(paths: Sequence[Path]) -> list[Referring]:
-    path = _get_one(paths)
-    referring = read_expressions(path)
+    referring = [item for path in paths for item in read_expressions(path)]
     if not any(item.same_class for item in referring):
-        raise ConfigError(f'{path} has boxes; give those that are right as --truth')
+        raise ConfigError(f'{paths[0]} has boxes; give those that are right as --truth')
     return referring
 
 
@@ -300,22 +301,6 @@ _OWN = (AUTO, RULE, FEATURES)
 _SAME = 0.25
 
 
-@dataclass(frozen=True)
-class Grounded:
-    """The answer to one expression: the box that was said, None without an answer, and the target.
-
-    `groups` are its groups: '' for all, difficulty, length and kind. `rank` is the place of the
-    right node, from 1, None if it was not ranked; `same_class` counts objects of the kind in the
-    scene.
-    """
-
-    groups: tuple[str, ...]
-    same_class: int
-    target: AxisAlignedBox
-    said: AxisAlignedBox | None
-    rank: int | None
-
-
 def list_difficulties(same_class: int) -> tuple[str, ...]:
     """Return 'unique' (ScanRefer), or 'multiple' and 'easy' or 'hard' (ReferIt3D)."""
     if same_class <= 1:
@@ -340,29 +325,24 @@ def _match_all(given: AskedQuestions) -> list[Grounded]:
         groups = (*list_difficulties(count), question.provenance.get('length'), question.category)
         rank = 1 + answer.nodes.index(-right) if is_ranked else None
         said = find_box(answer, graph)
-        found.append(Grounded(('', *filter(None, groups)), count, target, said, rank))
+        found.append(Grounded(('', *filter(None, groups)), said, target, count, rank))
     return found
 
 
 def _score_group(group: str, items: Sequence[Grounded], *, served: bool) -> Iterator[MetricRecord]:
-    """Yield the metrics of a map in a group of expressions.
+    """Yield the metrics of a map in a group of expressions, strict ones of a map that serves any.
 
-    Strict counts expressions without an answer as wrong, unless the map can serve none; compat,
-    as the code of ScanRefer, only has those with one in its denominators. Distances are over
-    answers with a box, the mean rank over right nodes that were ranked; of the reciprocal rank
-    the others count 0.
+    Distances are over answers with a box, the mean rank over right nodes that were ranked; of the
+    reciprocal rank the others count 0.
     """
+    for metric, mode in product(THRESHOLDS, _IOU):
+        hits = [row['value'] for row in compare_boxes(items, mode) if row['metric'] == metric]
+        record = MetricRecord.of_share(SUITE, mode.value, metric, hits, group)
+        is_known = served or mode is Mode.COMPAT
+        yield record if is_known else replace(record, value=None, low=None, high=None)
     mean_of = partial(MetricRecord.of_mean, SUITE, Mode.STRICT.value)
-    pairs = [(item.said, item.target) for item in items if item.said is not None]
-    for (metric, threshold), (mode, measure) in product(THRESHOLDS.items(), _IOU.items()):
-        hits = [measure(*pair) >= threshold for pair in pairs]
-        if mode is Mode.STRICT:
-            hits += [False] * (len(items) - len(pairs))
-        if served or mode is Mode.COMPAT:
-            yield MetricRecord.of_share(SUITE, mode.value, metric, hits, group)
-        else:
-            yield MetricRecord(SUITE, mode.value, metric, group, n=len(items))
     yield mean_of('baseline_random_of_class', [1 / item.same_class for item in items], group)
+    pairs = [(item.said, item.target) for item in items if item.said and item.target]
     distances = [math.dist(said.center, target.center) for said, target in pairs]
     yield mean_of('center_distance_m', distances, group, higher_is_better=False)
     ranks = [item.rank for item in items if item.rank is not None]
@@ -412,9 +392,8 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
 
     def make_rules(self, embedder: Embedder | None) -> Answerer:
         """Return the answerer that reads the clauses of expressions."""
-        return expressions.RankingAnswerer(
-            RULE, partial(expressions.rank_by_clauses, embedder=embedder)
-        )
+        rank = partial(expressions.rank_by_clauses, embedder=embedder)
+        return expressions.RankingAnswerer(RULE, rank)
 
     def score(self, given: AskedQuestions) -> Iterator[MetricRecord]:
         """Yield the metrics of the map, over all expressions and by group."""
@@ -457,22 +436,18 @@ class GroundingSuite(QuestionSuite[GroundingOptions]):
         self, context: SuiteContext, rules: Answerer, material: AnsweringMaterial
     ) -> Answerer:
         """Return the answerer of the options; by default features for maps without names."""
-        named = self._options.answerer
-        encoder = context.text_encoder
+        named, encoder = self._options.answerer, context.text_encoder
         if named == AUTO:
             objects = context.semantic_map.graph.of_kind(NodeKind.OBJECT)
             is_unnamed = encoder is not None and not any(node.label for node in objects)
             by_text = is_unnamed and expressions.find_featured(context.semantic_map)
             named = FEATURES if by_text else RULE
-        if named == RULE:
-            return rules
         if named != FEATURES:
-            return super().choose_answerer(context, rules, material)
+            return rules if named == RULE else super().choose_answerer(context, rules, material)
         if encoder is None:
             raise ConfigError(
                 'suite "grounding": answerer "features" needs text features; name a file '
                 'under "text_features" of the configuration, or choose "rule"'
             )
-        return expressions.RankingAnswerer(
-            FEATURES, partial(expressions.rank_by_features, encoder=encoder)
-        )
+        rank = partial(expressions.rank_by_features, encoder=encoder)
+        return expressions.RankingAnswerer(FEATURES, rank)

@@ -15,9 +15,9 @@ from osmabench_ros.maps.semantic_map import FeatureSpace
 from osmabench_ros.sequences.ground_truth import build_ground_truth
 from osmabench_ros.suites.grounding.expressions import (
     CLUES,
+    LENGTHS,
     Clause,
     Expression,
-    Length,
     RankingAnswerer,
     asked,
     grounding_questions,
@@ -163,12 +163,12 @@ def test_expressions_of_a_target_grow_and_all_hold(questions):
     for item in questions:
         by_target.setdefault(item.provenance['target'], []).append(item)
     for items in by_target.values():
-        assert [x.provenance['length'] for x in items] == [x.value for x in Length][: len(items)]
+        assert [x.provenance['length'] for x in items] == list(LENGTHS[: len(items)])
         counts = [len(read_expression(x.provenance['expression']).clauses) for x in items]
         assert counts == [counts[0] + more for more in range(len(counts))]
         assert len({x.answer for x in items}) == 1
     lengths = {item.provenance['length'] for item in questions}
-    assert lengths == {item.value for item in Length}
+    assert lengths == set(LENGTHS)
     assert {item.provenance['same_class'] for item in questions} == {'1', '4'}
 
 
