@@ -52,8 +52,7 @@ def mask_overlaps(context: SuiteContext, max_distance_m: float) -> Overlaps | No
     if masks is None:
         return None
     near, surface = context.matches.surface_to_map, context.ground_truth.surface
-    assert context.matches.predicted is not None
-    rows = np.append(context.matches.predicted.rows, -1)[near.find_rows_within(max_distance_m)]
+    rows = near.find_rows_within(max_distance_m)
     return count_overlaps(surface.instances, rows, masks)
 
 
@@ -63,8 +62,8 @@ def overlaps_mask_by_mask(context: SuiteContext, max_distance_m: float) -> Overl
     A surface point may belong to several masks, also where the map's masks do not overlap. None
     if the map has no masks.
     """
-    masks, dense = _list_masks(context), context.semantic_map.dense
-    if masks is None or dense is None:
+    masks, predicted = _list_masks(context), context.matches.predicted
+    if masks is None or predicted is None:
         return None
     surface = context.ground_truth.surface
     near = np.flatnonzero(context.matches.surface_to_map.within(max_distance_m))
@@ -75,7 +74,7 @@ def overlaps_mask_by_mask(context: SuiteContext, max_distance_m: float) -> Overl
     for node_id, rows in masks.items():
         if not len(rows):
             continue
-        own = dense.points[rows]
+        own = predicted.points[rows]
         # Most of the surface is far from a mask, which its box shows at once.
         low = own.min(axis=0) - max_distance_m
         high = own.max(axis=0) + max_distance_m
@@ -89,22 +88,22 @@ def overlaps_mask_by_mask(context: SuiteContext, max_distance_m: float) -> Overl
 
 
 def _list_masks(context: SuiteContext) -> dict[int, NDArray[np.int64]] | None:
-    """Return the valid map points of every mask; None if the map has no masks.
+    """Return the rows of every mask among the valid map points; None if the map has no masks.
 
     Masks that overlap each other are taken from the map's membership, if it has one.
     """
     dense, predicted = context.semantic_map.dense, context.matches.predicted
     if dense is None or predicted is None or not list_holdings(context.semantic_map).instances:
         return None
-    is_valid = np.zeros(len(dense.points), bool)
-    is_valid[predicted.rows] = True
-    if dense.membership is not None:
-        rows_of = map(dense.membership.points_of, range(len(dense.membership.node_ids)))
-        owned = zip(dense.membership.node_ids.tolist(), rows_of, strict=True)
-        return {node_id: rows[is_valid[rows]] for node_id, rows in owned}
-    assert dense.instances is not None
-    masks = group_rows_by_id(np.where(is_valid, dense.instances, NO_INSTANCE))
-    return {node_id: rows for node_id, rows in masks.items() if node_id != NO_INSTANCE}
+    if dense.membership is None:
+        assert dense.instances is not None
+        masks = group_rows_by_id(dense.instances[predicted.rows])
+        return {node_id: rows for node_id, rows in masks.items() if node_id != NO_INSTANCE}
+    places = np.full(len(dense.points), -1, np.int64)
+    places[predicted.rows] = np.arange(len(predicted.rows))
+    owned = map(dense.membership.points_of, range(len(dense.membership.node_ids)))
+    rows_of = zip(dense.membership.node_ids.tolist(), map(places.__getitem__, owned), strict=True)
+    return {node_id: rows[rows >= 0] for node_id, rows in rows_of}
 
 
 def find_excused_masks(
@@ -133,7 +132,7 @@ def find_excused_masks(
     of_building = on_building / sizes
     unseen = on_things < _FEW_POINTS
     near = _find_near_instances(context, max_distance_m) if unseen.any() else None
-    hidden = _list_hidden(truth)
+    hidden = [node for node in truth.graph.of_kind(NodeKind.OBJECT) if node.id not in things]
     for name in {'', *names[called_objects]}:
         own = called_objects & (names == name) if name else ~called_objects
         others = [node.id for node in hidden if name and not is_synonym(name, node.label)]
@@ -149,12 +148,6 @@ def find_excused_masks(
         of_building[unseen] = np.maximum(of_building[unseen], share)
     made_up = called_objects & (2 * of_building >= off_things)
     return np.asarray((off_things >= 0.5) & ~made_up)
-
-
-def _list_hidden(truth: GroundTruth) -> list[SceneNode]:
-    """Return the true objects that were hardly seen or not at all."""
-    seen = frozenset(truth.seen_instances)
-    return [node for node in truth.graph.of_kind(NodeKind.OBJECT) if node.id not in seen]
 
 
 def is_synonym(predicted: str, true: str) -> bool:
@@ -195,17 +188,8 @@ def _measure_shares(
     context: SuiteContext, mask_ids: NDArray[np.int64], chosen: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     """Return the fraction of each mask's valid points that are chosen among all of these."""
-    masks, dense, predicted = (
-        _list_masks(context),
-        context.semantic_map.dense,
-        context.matches.predicted,
-    )
-    assert masks is not None
-    assert dense is not None
-    assert predicted is not None
-    is_chosen = np.zeros(len(dense.points), bool)
-    is_chosen[predicted.rows] = chosen
-    own = (is_chosen[masks[int(node_id)]] for node_id in mask_ids)
+    masks = _list_masks(context) or {}
+    own = (chosen[masks[int(node_id)]] for node_id in mask_ids)
     return np.array([part.mean() if len(part) else 0.0 for part in own])
 
 
@@ -323,11 +307,14 @@ def match_graph(
     nodes = select_object_nodes(context)
     true = [node for node in truth.evaluated_graph.nodes if node.kind in THINGS]
     overlaps = None if match == 'boxes' else mask_overlaps(context, max_distance_m)
-    iou = _measure_iou(nodes, true, overlaps, boxes=match != 'masks')
-    if iou is None:
-        return None
     ids = [node.id for node in nodes]
     true_ids = np.array([node.id for node in true], np.int64)
+    if nodes and overlaps is not None:
+        iou = mask_iou_of_nodes(ids, true_ids.tolist(), overlaps)
+    elif match != 'masks' and any(map(find_box, nodes)):
+        iou = compute_box_iou_of_nodes(nodes, true)
+    else:
+        return None
     seen = np.isin(true_ids, truth.seen_instances)
     found = match_nodes(ids, true_ids[seen].tolist(), iou[:, seen], min_iou=min_iou)
     things = {node.id for node in select_seen_objects(truth)}
@@ -356,15 +343,3 @@ def match_graph(
         found,
         frozenset(np.array(ids, np.int64)[excused].tolist()),
     )
-
-
-def _measure_iou(
-    nodes: list[SceneNode], true: list[SceneNode], overlaps: Overlaps | None, *, boxes: bool
-) -> NDArray[np.float64] | None:
-    if not nodes:
-        return None
-    if overlaps is not None:
-        return mask_iou_of_nodes([node.id for node in nodes], [node.id for node in true], overlaps)
-    if not boxes or not any(find_box(node) for node in nodes):
-        return None
-    return compute_box_iou_of_nodes(nodes, true)
