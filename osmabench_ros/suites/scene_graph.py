@@ -101,9 +101,9 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
     def _list_absent(self, context: SuiteContext) -> Iterator[MetricRecord]:
         labels = [f'label_accuracy{suffix}' for suffix in self._score_meanings(context)]
         for metric in (*NODE_FIGURES, *labels, *self._relation_figures()):
-            yield self._record(metric, None)
+            yield self._record(metric)
         for key in self._options.attributes:
-            yield self._record('attribute_accuracy', None, 0, key)
+            yield self._record('attribute_accuracy', class_name=key)
 
     def _relation_figures(self) -> tuple[str, ...]:
         at_k = (
@@ -136,12 +136,9 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
 
     def _score_labels(self, context: SuiteContext, matches: NodeMatches) -> Iterator[MetricRecord]:
         graphs = context.published_graph.graph, context.ground_truth.graph
-        if not any(node.label for node in graphs[0].of_kind(NodeKind.OBJECT)):
-            for suffix in self._score_meanings(context):
-                yield self._record(f'label_accuracy{suffix}', None)
-            return
+        is_named = any(node.label for node in graphs[0].of_kind(NodeKind.OBJECT))
         for suffix, same in self._score_meanings(context).items():
-            share = label_accuracy(matches, *graphs, same)
+            share = label_accuracy(matches, *graphs, same) if is_named else Share(0, 0)
             yield self._share(f'label_accuracy{suffix}', share)
 
     def _score_meanings(self, context: SuiteContext) -> dict[str, SameLabel]:
@@ -157,12 +154,7 @@ class SceneGraphSuite(FigureSuite[SceneGraphOptions]):
         graphs = context.published_graph.graph, context.ground_truth.graph
         shares = attribute_accuracy(matches, *graphs, self._options.attributes)
         for key in self._options.attributes:
-            share = shares.get(key)
-            yield (
-                self._record('attribute_accuracy', None, 0, key)
-                if share is None
-                else self._share('attribute_accuracy', share, key)
-            )
+            yield self._share('attribute_accuracy', shares.get(key, Share(0, 0)), key)
 
     def _score_relations(
         self, context: SuiteContext, found: MatchedGraph
