@@ -3,7 +3,7 @@
 For simulated scenes the tiers of labels come from WordNet, sizes and boxes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -75,7 +75,6 @@ class WordNet:
                 raise MissingDependencyError(
                     f'{directory / name} is missing; install it with: apt install wordnet-base'
                 )
-        self._known: dict[int, Synset] = {}
 
     @cached_property
     def _offsets(self) -> dict[str, tuple[int, ...]]:
@@ -94,15 +93,13 @@ class WordNet:
 
     def synset(self, offset: int) -> Synset:
         """Return a meaning by its offset; raises MetricError if the database is damaged."""
-        if offset not in self._known:
-            end = self._data.find(b'\n', offset)
-            line = self._data[offset : end if end >= 0 else None].decode('ascii')
-            try:
-                self._known[offset] = _parse_synset(line)
-            except (ValueError, IndexError) as error:
-                file = self._directory / 'data.noun'
-                raise MetricError(f'{file}: no synset at byte {offset}') from error
-        return self._known[offset]
+        end = self._data.find(b'\n', offset)
+        line = self._data[offset : end if end >= 0 else None].decode('ascii')
+        try:
+            return _parse_synset(line)
+        except (ValueError, IndexError) as error:
+            file = self._directory / 'data.noun'
+            raise MetricError(f'{file}: no synset at byte {offset}') from error
 
     def thing(self, word: str) -> Synset | None:
         """Return the most frequent meaning of a word that is an object in a home, else any."""
@@ -118,13 +115,6 @@ class WordNet:
     def _is_meant(self, synset: Synset, key: str) -> bool:
         above = (lemma for item in synset.hypernyms for lemma in self.synset(item).lemmas)
         return key in _MEANT and _MEANT[key] in {*synset.lemmas, *above}
-
-    def general(self, synset: Synset, steps: int) -> Iterator[int]:
-        """Yield the meanings up to so many steps above one, nearest first, itself excluded."""
-        level = [synset]
-        for _ in range(steps):
-            level = [self.synset(item) for one in level for item in one.hypernyms]
-            yield from (item.offset for item in level)
 
 
 def _parse_synset(line: str) -> Synset:
@@ -143,9 +133,6 @@ def _parse_synset(line: str) -> Synset:
 # Things look alike only if the longer one is at most this much longer.
 MAX_SIZE_RATIO = 2.0
 
-# Things look alike only if a meaning at most so many steps above both is the same.
-COMMON_STEPS = 1
-
 
 def build_tiers(graph: SceneGraph, wordnet: WordNet) -> TieredLabels:
     """Make tiered labels, marked as machine-made, for the objects and the building of a scene.
@@ -153,7 +140,7 @@ def build_tiers(graph: SceneGraph, wordnet: WordNet) -> TieredLabels:
     - Synonyms: the class name, the words WordNet has for it and, for names of several words that
       it does not know, the last word.
     - Depictions: none; a simulator does not know the content of its images.
-    - Look-alikes: classes of the scene with a common more general meaning and a similar size.
+    - Look-alikes: classes of the scene with a common meaning, own or next above, and similar size.
     - Clutter: objects with overlapping boxes.
     """
     nodes = [node for node in graph.nodes if node.kind in THINGS and node.label]
@@ -213,7 +200,7 @@ def _find_meanings_above(name: str, wordnet: WordNet) -> frozenset[int]:
     found = wordnet.thing(name) or wordnet.thing(name.rsplit(' ', 1)[-1])
     if found is None:
         return frozenset()
-    return frozenset({found.offset, *wordnet.general(found, COMMON_STEPS)})
+    return frozenset({found.offset, *found.hypernyms})
 
 
 def _find_overlapping(node: SceneNode, nodes: Sequence[SceneNode]) -> tuple[int, ...]:
