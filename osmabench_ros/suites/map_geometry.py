@@ -1,17 +1,16 @@
 """Coverage and accuracy of a map's geometry, and of the poses that it was made from."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from osmabench_ros.base.strict import Strict, validated
+from osmabench_ros.base.strict import Strict
 from osmabench_ros.errors import AlignmentError
-from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import transform_map
 from osmabench_ros.metrics.geometry import (
     POINT_RADIUS_M,
@@ -103,11 +102,6 @@ def rooms_of(context: SuiteContext) -> Iterator[ScoredPart]:
             yield ScoredPart(name, inside, np.flatnonzero(room.box.contains(cloud.points)))
 
 
-LOWER_IS_BETTER = frozenset(
-    {'accuracy_m', 'completeness_m', 'chamfer_m', 'hallucinated_volume_m3', 'missed_volume_m3'}
-)
-
-
 # Thresholds of precision, recall and F-score.
 THRESHOLDS_M = (0.02, 0.05, 0.1, 0.2)
 
@@ -154,7 +148,9 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
 
     name = 'map_geometry'
     options_type = GeometryOptions
-    lower_is_better = LOWER_IS_BETTER
+    lower_is_better = frozenset(
+        {'accuracy_m', 'completeness_m', 'chamfer_m', 'hallucinated_volume_m3', 'missed_volume_m3'}
+    )
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the points of one map."""
@@ -162,7 +158,7 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
         if cloud is None:
             with_normals = surface.normals is not None and self._options.normal_samples
             names = (*OVERALL, *(('normal_consistency',) if with_normals else ()))
-            return [self._record(metric, None) for metric in names]
+            return [self._record(metric) for metric in names]
         whole = ScoredPart('', np.arange(len(surface)), np.arange(len(cloud.points)))
         parts = [*classes_of(context), *rooms_of(context)]
         _remark_on_crowding(context)
@@ -182,17 +178,17 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
         if surface.normals is None or not self._options.normal_samples:
             return
         assert matches.predicted is not None
-        covered = np.flatnonzero(from_truth <= self._options.max_distance_m)
-        rows = _sample_rows(covered, self._options.normal_samples, context.seed)
+        rows = np.flatnonzero(from_truth <= self._options.max_distance_m)
+        if len(rows) > self._options.normal_samples:
+            rng = np.random.default_rng(context.seed)
+            rows = np.sort(rng.choice(rows, self._options.normal_samples, replace=False))
         found = estimate_normals(matches.predicted.points, matches.surface_to_map.indices[rows])
         true = surface.normals[rows].astype(np.float64)
         yield self._record('normal_consistency', *normal_consistency(true, found))
         for part in parts:
-            is_own = np.zeros(len(surface.points), bool)
-            is_own[part.surface] = True
-            own = is_own[rows]
-            value, n = normal_consistency(true[own], found[own])
-            yield self._record('normal_consistency', value, n, part.name)
+            own = np.isin(rows, part.surface)
+            figures = normal_consistency(true[own], found[own])
+            yield self._record('normal_consistency', *figures, part.name)
 
     def _score_part(
         self,
@@ -201,8 +197,8 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
         from_map: Metres,
         from_truth: Metres,
         metrics: Sequence[str],
-    ) -> Iterator[MetricRecord]:
-        """Yield metrics of a part; those that need map points of it may not be applicable."""
+    ) -> list[MetricRecord]:
+        """Return metrics of a part; those that need map points of it may not be applicable."""
         cloud, surface = context.matches.predicted, context.ground_truth.surface
         assert cloud is not None
         gate, back = self._options.max_distance_m, from_truth[part.surface]
@@ -224,15 +220,9 @@ class MapGeometrySuite(FigureSuite[GeometryOptions]):
                 values[f'precision_{threshold:g}m'] = scores.precision[i], len(there)
                 values[f'recall_{threshold:g}m'] = scores.recall[i], len(back)
                 values[f'f_score_{threshold:g}m'] = scores.f_score[i], both
-        for metric in metrics:
-            value, n = values.get(metric, (None, 0))
-            yield self._record(metric, value, n, part.name)
-
-
-def _sample_rows(rows: NDArray[np.intp], most: int, seed: int) -> NDArray[np.intp]:
-    if len(rows) <= most:
-        return rows
-    return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
+        return [
+            self._record(metric, *values.get(metric, (None, 0)), part.name) for metric in metrics
+        ]
 
 
 # Thresholds of precision, and how much larger it may be by points than by places.
@@ -265,51 +255,45 @@ class MapTrajectoryOptions(Strict):
     alignment: Literal['se3', 'sim3', 'origin'] = 'se3'
 
 
-class MapTrajectorySuite:
+class MapTrajectorySuite(FigureSuite[MapTrajectoryOptions]):
     """Absolute and relative errors of the poses of a method that localises itself.
 
     The conventions are evo's, as under `osmabench score trajectory`. Metrics ``aligned_...`` are
     computed after the alignment of the poses, which moves the map too: they include the overall
     metrics of `map_geometry`. A map without poses, or a run without known true poses, has
     none. Where the path is too straight for an alignment, dependent metrics are not applicable.
-    Errors are over the frames with a pose: `frames_with_pose` is their share of all frames.
+    Errors are over the frames with a pose: `frames_with_pose` is their share of all frames, as a
+    method may lose track and go on.
     """
 
     name = 'map_trajectory'
-
-    def __init__(self, *, options: Mapping[str, Any]) -> None:
-        self._options = validated(MapTrajectoryOptions, options, f'suite "{self.name}"')
-        self._settings = TrajectorySettings(TrajectoryAlignment(self._options.alignment))
+    options_type = MapTrajectoryOptions
 
     def evaluate(self, context: SuiteContext) -> list[MetricRecord]:
         """Score the poses of one map."""
         estimate, reference = context.semantic_map.trajectory, context.true_trajectory
         if estimate is None or reference is None:
             return [*self._without_alignment(''), *self._without_alignment()]
+        settings = TrajectorySettings(TrajectoryAlignment(self._options.alignment))
         try:
-            score = score_trajectory(reference, estimate, self._settings)
+            score = score_trajectory(reference, estimate, settings)
+            aligned: Iterable[MetricRecord] = self._geometry(context, score)
         except AlignmentError as error:
-            as_is = replace(self._settings, alignment=TrajectoryAlignment.NONE)
+            as_is = replace(settings, alignment=TrajectoryAlignment.NONE)
             score = score_trajectory(reference, estimate, as_is)
-            context.remark(self.name, str(error), *score.remarks)
-            found = [self._name_record(record, aligned=False) for record in score.records]
-            return [self._share(score, reference), *found, *self._without_alignment()]
+            context.remark(self.name, str(error))
+            aligned = self._without_alignment()
         context.remark(self.name, *score.remarks)
-        of_poses = (
-            self._name_record(record, aligned=record.suite != SUITE) for record in score.records
-        )
-        share = self._share(score, reference)
-        return [share, *of_poses, *self._geometry(context, score)]
-
-    def _share(self, score: TrajectoryScore, reference: StampedTrajectory) -> MetricRecord:
-        """Return the share of the frames that have a pose; a method may lose track and go on."""
-        name, frames = 'frames_with_pose', len(reference)
-        return MetricRecord(self.name, '', name, value=score.matched, n=frames)
+        return [
+            self._record('frames_with_pose', score.matched, len(reference)),
+            *(self._name_record(item, aligned=item.suite != SUITE) for item in score.records),
+            *aligned,
+        ]
 
     def _without_alignment(self, prefix: str = AFTER) -> list[MetricRecord]:
         """Return the main metrics as not applicable; by default those after the alignment."""
         return [
-            MetricRecord.not_applicable(self.name, '', prefix + name, higher_is_better=False)
+            MetricRecord(self.name, '', prefix + name, higher_is_better=False)
             for name in ('ape_translation_rmse_m', 'rpe_translation_rmse_m')
         ]
 
