@@ -32,69 +32,12 @@ NodeLabeller = Callable[[SemanticMap, Sequence[str]], Mapping[int, Sequence[tupl
 first. Nodes of which nothing is known are left out."""
 
 
-def named_map(
-    semantic_map: SemanticMap, truth: GroundTruth, labeller: NodeLabeller | None
-) -> SemanticMap:
-    """Return a map with names for its objects, its own or the most similar class names.
-
-    All classes of the data set are offered: only the classes of the scene would give it away.
-    """
-    graph = semantic_map.graph
-    objects = [node for node in graph.nodes if node.kind is NodeKind.OBJECT]
-    names = [item.name for item in truth.label_set.classes]
-    if labeller is None or not objects or not names or any(node.label for node in objects):
-        return semantic_map
-    ranked = labeller(semantic_map, names)
-    ids = truth.label_set.id_of
-    made = {
-        key: tuple(ScoredLabel(names[index], score, ids(names[index])) for index, score in ranking)
-        for key, ranking in ranked.items()
-    }
-    nodes = tuple(
-        replace(node, labels=made[node.id])
-        if node.kind in THINGS and not node.label and node.id in made
-        else node
-        for node in graph.nodes
-    )
-    return replace(semantic_map, graph=replace(graph, nodes=nodes))
-
-
-def graph_as_stated(semantic_map: SemanticMap) -> SemanticMap:
-    """Return a map with its method's own scene graph; objects left out stay masks."""
-    graph = semantic_map.graph
-    kept = [node for node in graph.nodes if node.attributes.get(IN_SCENE_GRAPH) is not False]
-    if len(kept) == len(graph.nodes):
-        return semantic_map
-    ids = {node.id for node in kept}
-    edges = tuple(edge for edge in graph.edges if {edge.source, edge.target} <= ids)
-    nodes = tuple(
-        node if node.parent is None or node.parent in ids else replace(node, parent=None)
-        for node in kept
-    )
-    return replace(semantic_map, graph=SceneGraph(nodes, edges, graph.frame_id))
-
-
 @dataclass(frozen=True, eq=False)
 class PredictedCloud:
     """Points (N, 3) in metres that the method looked at, and their rows."""
 
     points: NDArray[np.float32]
     rows: NDArray[np.int64]
-
-
-def get_predicted_cloud(semantic_map: SemanticMap) -> PredictedCloud | None:
-    """Return the valid points of a map, None if the method gives no points at all."""
-    dense = semantic_map.dense
-    if dense is None:
-        return None
-    n = len(dense.points)
-    for name in ('labels', 'instances', 'valid'):
-        array = getattr(dense, name)
-        if array is not None and array.shape != (n,):
-            raise MetricError(f'map: {name} have shape {array.shape}, but there are {n} points')
-    rows = np.arange(n) if dense.valid is None else np.flatnonzero(dense.valid)
-    points = dense.points if len(rows) == n else dense.points[rows]
-    return PredictedCloud(points, rows)
 
 
 # Those of the last scene are kept: maps of a scene are shown and scored one after another.
@@ -129,7 +72,18 @@ class Correspondences:
     @cached_property
     def predicted(self) -> PredictedCloud | None:
         """Valid points of the map; None if it has no dense part."""
-        return get_predicted_cloud(self._map)
+        dense = self._map.dense
+        if dense is None:
+            return None
+        n = len(dense.points)
+        for name in ('labels', 'instances', 'valid'):
+            array = getattr(dense, name)
+            if array is not None and array.shape != (n,):
+                raise MetricError(
+                    f'map: {name} have shape {array.shape}, but there are {n} points'
+                )
+        rows = np.arange(n) if dense.valid is None else np.flatnonzero(dense.valid)
+        return PredictedCloud(dense.points if len(rows) == n else dense.points[rows], rows)
 
     @cached_property
     def _map_index(self) -> NeighbourIndex:
@@ -263,13 +217,42 @@ class SuiteContext:
 
     @cached_property
     def named_map(self) -> SemanticMap:
-        """The map with names for its nodes, by text if the method gives no names."""
-        return named_map(self.semantic_map, self.ground_truth, self.node_labeller)
+        """The map with names for its objects, its own or the most similar class names.
+
+        All classes of the data set are offered: only the classes of the scene would give it away.
+        """
+        graph, label_set = self.semantic_map.graph, self.ground_truth.label_set
+        objects = [node for node in graph.nodes if node.kind is NodeKind.OBJECT]
+        names, id_of = [item.name for item in label_set.classes], label_set.id_of
+        is_named = any(node.label for node in objects)
+        if self.node_labeller is None or not objects or not names or is_named:
+            return self.semantic_map
+        made = {
+            key: tuple(ScoredLabel(names[i], score, id_of(names[i])) for i, score in best)
+            for key, best in self.node_labeller(self.semantic_map, names).items()
+        }
+        nodes = tuple(
+            replace(node, labels=made[node.id])
+            if node.kind in THINGS and not node.label and node.id in made
+            else node
+            for node in graph.nodes
+        )
+        return replace(self.semantic_map, graph=replace(graph, nodes=nodes))
 
     @cached_property
     def published_graph(self) -> SemanticMap:
-        """The named map with no more nodes than the method has in its own scene graph."""
-        return graph_as_stated(self.named_map)
+        """The named map with its method's own scene graph; objects left out stay masks."""
+        graph = self.named_map.graph
+        kept = [node for node in graph.nodes if node.attributes.get(IN_SCENE_GRAPH) is not False]
+        if len(kept) == len(graph.nodes):
+            return self.named_map
+        ids = {node.id for node in kept}
+        edges = tuple(edge for edge in graph.edges if {edge.source, edge.target} <= ids)
+        nodes = tuple(
+            node if node.parent is None or node.parent in ids else replace(node, parent=None)
+            for node in kept
+        )
+        return replace(self.named_map, graph=SceneGraph(nodes, edges, graph.frame_id))
 
 
 class Suite(Protocol):
@@ -335,19 +318,13 @@ class SuiteFactory(Protocol):
         ...
 
 
-@runtime_checkable
-class AsksLanguageModels(Protocol):
-    """A suite that may cost money to score: it is scored for final maps only."""
-
-    @property
-    def language_models(self) -> tuple[str, ...]:
-        """Models that its options name, e.g. ``('openai:qwen3',)``; empty if none is asked."""
-        ...
-
-
 def models_asked_by(suite: Suite) -> tuple[str, ...]:
-    """Return the language models that a suite asks, as its options name them."""
-    return suite.language_models if isinstance(suite, AsksLanguageModels) else ()
+    """Return the `language_models` that the options of a suite name, e.g. ``('openai:qwen3',)``.
+
+    A suite that asks any may cost money: it is scored for final maps only.
+    """
+    models: tuple[str, ...] = getattr(suite, 'language_models', ())
+    return models
 
 
 def make_suite(name: str, options: Mapping[str, Any] | None = None) -> Suite:
