@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, NonNegativeFloat
 
-from osmabench_ros.base.documents import parse_json, read_json
+from osmabench_ros.base.documents import parse_json
 from osmabench_ros.base.files import claim_folder, write_text
 from osmabench_ros.base.images import decoded_image
 from osmabench_ros.base.progress import Progress, silent
@@ -29,7 +29,7 @@ from osmabench_ros.vqa.grading import Grade
 from osmabench_ros.vqa.judging import reading
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.kinds import COORDINATE_TOLERANCE_M, WALK_TOLERANCE_M
-from osmabench_ros.vqa.published import Published
+from osmabench_ros.vqa.published import Published, read_document
 from osmabench_ros.vqa.schemas import parse, schema
 
 if TYPE_CHECKING:
@@ -99,14 +99,13 @@ class SceneFolder:
     @cached_property
     def questions(self) -> Mapping[str, str]:
         """Questions by number."""
-        return _read_texts(self.path / QUESTIONS)
+        return read_document(dict[str, str], self.path / QUESTIONS)
 
     @cached_property
     def references(self) -> Mapping[str, ReferenceAnswer]:
         """Right answers by number; every question has one."""
         path = self.path / GROUND_TRUTH
-        data = read_json(path, QuestionError)
-        found = validated(dict[str, ReferenceAnswer], data, str(path), QuestionError)
+        found = read_document(dict[str, ReferenceAnswer], path)
         missing = [number for number in self.questions if number not in found]
         if missing:
             raise QuestionError(f'{path}: question {missing[0]} of {QUESTIONS} is missing')
@@ -115,7 +114,7 @@ class SceneFolder:
     def answers(self, path: Path | None = None) -> Mapping[str, str]:
         """Return a system's answers by number, those next to the questions unless named."""
         chosen = path or self.path / ANSWERS
-        found = _read_texts(chosen)
+        found = read_document(dict[str, str], chosen)
         unasked = [number for number in found if number not in self.questions]
         if unasked:
             raise QuestionError(
@@ -140,7 +139,7 @@ class SceneFolder:
     def detections(self) -> Mapping[int, DetectedObject]:
         """Objects by their id in the file; they are in rooms, or all under "objects"."""
         path = self.path / DETECTIONS
-        data = validated(dict[str, Any], read_json(path, QuestionError), str(path), QuestionError)
+        data = read_document(dict[str, Any], path)
         loose = data.pop('objects', {})
         rooms = validated(dict[str, DetectedRoom], data, str(path), QuestionError)
         of_no_room = validated(
@@ -153,11 +152,6 @@ class SceneFolder:
                     raise QuestionError(f'{path}: object {key} is there twice')
                 found[int(key)] = item
         return found
-
-
-def _read_texts(path: Path) -> dict[str, str]:
-    """Read texts by the numbers of questions; QuestionError names the file and the number."""
-    return validated(dict[str, str], read_json(path, QuestionError), str(path), QuestionError)
 
 
 _SLACK_M = 1e-9
@@ -228,7 +222,6 @@ class SentenceGrader:
     """
 
     detections: Mapping[int, DetectedObject] = field(default_factory=dict)
-    judge: DeterministicJudge = field(default_factory=DeterministicJudge)
 
     def grade(self, question: str, right: str, said: str, criterion: str = '') -> Grade | None:
         """Return the grade of an answer to a question, None if no rule fits."""
@@ -298,7 +291,8 @@ class SentenceGrader:
         parts = [part.strip() for part in re.split(r',|\band\b', right) if part.strip()]
         if not all(reading.noun_phrases(part) for part in parts):
             return None
-        named = [self.judge.same_text(part, said, question, is_part=True)[0] for part in parts]
+        same_text = DeterministicJudge().same_text
+        named = [same_text(part, said, question, is_part=True)[0] for part in parts]
         if all(named):
             more = not _CLAUSE.search(said) and len(reading.noun_phrases(said)) > len(parts)
             return Grade(not more, 'named things')
@@ -481,9 +475,7 @@ def _read_kept_verdicts(file: Path) -> dict[str, Entry]:
     """Return the verdicts of an interrupted compat run; strict ones depend on rules, not money."""
     if file.name != RESULTS[Mode.COMPAT] or not file.exists():
         return {}
-    data = read_json(file, QuestionError)
-    remedy = 'remove it to start over'
-    return validated(dict[str, Entry], data, str(file), QuestionError, remedy=remedy)
+    return read_document(dict[str, Entry], file, remedy='remove it to start over')
 
 
 def read_as_published(reply: str) -> Entry:
@@ -516,7 +508,7 @@ def _compare(entries: Sequence[tuple[str, Entry]], _mode: Mode) -> Iterator[dict
 
 
 def _sum_up(_group: Mapping[str, str], part: pd.DataFrame) -> dict[str, Any]:
-    counts = {name: int(part[name].sum()) for name in part.columns}
+    counts = {name: int(count) for name, count in part.sum().items()}
     right = counts.pop('right')
     decided = len(part) - counts['undecided']
     low, high = wilson_interval(right, len(part))
