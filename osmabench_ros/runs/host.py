@@ -23,6 +23,7 @@ PACKAGES = (
     'rclpy',
 )
 _QUERY_S = 10.0
+_OF_GPUS = '--query-gpu=name,driver_version,memory.total'
 
 
 def describe_surroundings(simulator: str) -> dict[str, Any]:
@@ -67,7 +68,7 @@ def host_facts() -> dict[str, Any]:
         'cores': psutil.cpu_count(logical=False) or os.cpu_count(),
         'threads': os.cpu_count(),
         'memory_bytes': psutil.virtual_memory().total,
-        'gpus': _list_gpus(),
+        'gpus': _run_program('nvidia-smi', _OF_GPUS, '--format=csv,noheader'),
         'os': platform.platform(),
     }
 
@@ -79,12 +80,6 @@ def _read_cpu() -> str:
             if line.startswith('model name'):
                 return line.partition(':')[2].strip()
     return platform.processor() or 'unknown'
-
-
-def _list_gpus() -> list[str]:
-    """Return name and driver of every NVIDIA GPU."""
-    query = '--query-gpu=name,driver_version,memory.total'
-    return _run_program('nvidia-smi', query, '--format=csv,noheader')
 
 
 def _run_program(*command: str) -> list[str]:
