@@ -26,7 +26,7 @@ from osmabench_ros.metrics import trajectory_records
 from osmabench_ros.metrics.geometry import find_occupied_voxels
 from osmabench_ros.metrics.map_statistics import map_statistics
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.metrics.registration import Registration, registered
+from osmabench_ros.metrics.registration import registered
 from osmabench_ros.metrics.trajectory import error_statistics
 from osmabench_ros.runs import bag_content, evaluation, report_model
 from osmabench_ros.runs.config import (
@@ -543,8 +543,14 @@ class _Evaluation:
             elif trajectory is not None:
                 initial = _similarity_of(trajectory, made)
                 guess = 'the alignment of the trajectories'
-            found = _register(made, truth, initial)
-            similarity, count = found.similarity, len(made.dense.points) if made.dense else 0
+            if made.dense is None:
+                problem = 'the map has no points for --align icp'
+                raise ConfigError(f'{problem}; take --align known or trajectory')
+            # A map may hold surfaces that the trajectory did not see.
+            clouds = [cloud for cloud in (truth.surface, truth.unseen) if len(cloud)]
+            whole = joined(clouds or [truth.surface])
+            found = registered(made.dense.points, whole.points, whole.normals, initial)
+            similarity, count = found.similarity, len(made.dense.points)
             residuals = {
                 'icp_fitness': found.fitness,
                 'icp_rmse_m': found.rmse_m,
@@ -583,16 +589,3 @@ def _similarity_of(
         remedy = f'name poses in the latter, such as --pose-topic /tf:{frame_id}.base_link'
         raise ConfigError(f'the poses are in frame "{own}", the map in "{frame_id}"; {remedy}')
     return trajectory.similarity
-
-
-def _register(
-    made: SemanticMap, truth: ground_truth.GroundTruth, initial: Similarity
-) -> Registration:
-    """Align the points of a map with the true surface."""
-    if made.dense is None:
-        problem = 'the map has no points for --align icp'
-        raise ConfigError(f'{problem}; take --align known or trajectory')
-    # A map may hold surfaces that the trajectory did not see.
-    clouds = [cloud for cloud in (truth.surface, truth.unseen) if len(cloud)]
-    whole = joined(clouds or [truth.surface])
-    return registered(made.dense.points, whole.points, whole.normals, initial)
