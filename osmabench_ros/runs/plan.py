@@ -140,14 +140,9 @@ def plan_runs(
         for mapper in config.mappers
         for method_seed in config.seeds.method or (None,)
     ]
-    _refuse_equal(config, [plan.identity.run_id for plan in plans])
-    return plans
-
-
-def _refuse_equal(config: MatrixConfig, ids: list[str]) -> None:
-    """Refuse runs with the same folder name, also if they differ only in case."""
+    # By the names of their folders, of which some file systems do not distinguish the case.
     found: dict[str, str] = {}
-    for run_id in ids:
+    for run_id in (plan.identity.run_id for plan in plans):
         folded = unicodedata.normalize('NFC', run_id).casefold()
         if other := found.get(folded):
             what = f'runs {other} and {run_id}, which not every file system distinguishes'
@@ -155,3 +150,4 @@ def _refuse_equal(config: MatrixConfig, ids: list[str]) -> None:
                 what = f'run {run_id} more than once; name every scene, condition and mapper once'
             raise ConfigError(f'configuration "{config.name}" lists {what}')
         found[folded] = run_id
+    return plans
