@@ -7,7 +7,7 @@ from support.benchmark_scripts import benchmark_script
 from support.world.graphs import as_map, ground_truth_of, large_graph, living_room
 
 from osmabench_ros.base.files import read_json
-from osmabench_ros.vqa.answering.baselines import TABLE, answer_from_text, collect_answers
+from osmabench_ros.vqa.answering.baselines import TABLE, answer_from_text
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
 from osmabench_ros.vqa.evaluation import QuestionedMap, answer_all, judge_all, scored
 from osmabench_ros.vqa.exact.generation import questions_about
@@ -20,7 +20,7 @@ FLOORS = ('floor_learned_text', 'floor_inventory', 'floor_permuted_names')
 def test_the_table_is_of_the_questions_that_are_asked_today():
     script = benchmark_script('learn_answers')
     shipped = read_json(TABLE)
-    made = collect_answers(script.ask_about_apartment(script.SEEDS[0]))
+    made = script.collect_answers(script.ask_about_apartment(script.SEEDS[0]))
     assert len(made) > 20
     for kind, answered in made.items():
         for gaps, answers in answered.items():

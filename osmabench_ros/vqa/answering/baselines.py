@@ -4,12 +4,11 @@ import hashlib
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -142,30 +141,8 @@ def _features(text: str) -> list[str]:
 # Right answers by kind and words, of apartments that no run uses; by benchmarks/learn_answers.py.
 TABLE = Path(__file__).with_name('answers_of_other_scenes.json')
 
-# Two numbers with a smaller difference of their logarithms pass for one answer.
-_STEP = 0.2
-
 _CHOICES = frozenset({QueryKind.WHICH_MORE, QueryKind.CLOSER})
 _SEPARATOR = ' | '
-
-# Right answers by the name of a kind and the words in the gaps of its wordings.
-AnswerTable = Mapping[str, Mapping[str, Sequence[Any]]]
-
-
-def collect_answers(questions: Iterable[Question]) -> AnswerTable:
-    """Return the table of the right answers; coordinates depend on the scene and are left out."""
-    table: dict[str, dict[str, list[Any]]] = {}
-    for question in questions:
-        query, answer = parsed(question.text), question.answer
-        if query is not None and not isinstance(answer, tuple):
-            if question.answer_type is AnswerType.NUMBER and isinstance(answer, float):
-                answer = _round_number(answer)
-            table.setdefault(query.kind.value, {}).setdefault(_gaps_of(query), []).append(answer)
-    return table
-
-
-def _round_number(answer: float) -> float:
-    return round(math.exp(_STEP * round(math.log(answer) / _STEP)), 2) if answer > 0 else answer
 
 
 def answer_from_text(questions: Sequence[Question]) -> list[Answer]:
@@ -179,7 +156,7 @@ def answer_from_text(questions: Sequence[Question]) -> list[Answer]:
         if query is not None:
             options = query.phrases[:2] if query.kind in _CHOICES else ()
             model = _learn_kinds()[query.kind.value]
-            value = model.guess(_list_features(_gaps_of(query)), options)
+            value = model.guess(_list_features(gaps_of(query)), options)
         answers.append(Answer(question.id, value, 'learned text'))
     return answers
 
@@ -194,7 +171,8 @@ def _learn_kinds() -> Mapping[str, WordModel]:
     return models
 
 
-def _gaps_of(query: Query) -> str:
+def gaps_of(query: Query) -> str:
+    """Return the words in the gaps of the wordings of a question, the key of its answers."""
     number = '' if query.number is None else f'{query.number:g}'
     return _SEPARATOR.join((*query.phrases, query.word, number))
 
