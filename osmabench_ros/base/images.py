@@ -48,6 +48,13 @@ def read_image(path: Path | str, error: type[OsmabenchError]) -> Image.Image:
     return decoded_image(read_bytes(path, error), path, error)
 
 
+def encode_image(image: Image.Image, kind: str, **options: int) -> bytes:
+    """Return an image as a file of a kind."""
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
 def decoded_image(
     data: bytes,
     source: Path | str,

@@ -20,6 +20,7 @@ from PIL import Image
 
 from osmabench_ros.base.configuration import extra
 from osmabench_ros.base.files import atomic_write
+from osmabench_ros.base.images import encode_image
 from osmabench_ros.base.progress import Progress, silent
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import needing
@@ -29,7 +30,7 @@ from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.reports.palette import name_color
 from osmabench_ros.reports.pictures import graph_errors
-from osmabench_ros.reports.pictures.sample_frames import encode_image, read_camera_poses
+from osmabench_ros.reports.pictures.sample_frames import read_camera_poses
 from osmabench_ros.reports.pictures.topview import CUT_HEIGHT_M
 from osmabench_ros.reports.tidy import read_headlines
 from osmabench_ros.runs.identity import slug

@@ -1,7 +1,6 @@
 """Finds and checks the files that mesh files name; trimesh passes over broken ones silently."""
 
 import base64
-import io
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from osmabench_ros import errors
 from osmabench_ros.base.documents import check_characters
-from osmabench_ros.base.images import FORMATS, decoded_image
+from osmabench_ros.base.images import FORMATS, decoded_image, encode_image
 from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.scenes import asset_files
 
@@ -131,9 +130,7 @@ def _make_grey() -> bytes:
     """Return a picture in place of a missing one, as bright as a neutral material."""
     from PIL import Image
 
-    written = io.BytesIO()
-    Image.new('RGB', (1, 1), (204, 204, 204)).save(written, 'PNG')
-    return written.getvalue()
+    return encode_image(Image.new('RGB', (1, 1), (204, 204, 204)), 'PNG')
 
 
 def check_gltf(path: Path, data: bytes, files: MeshFiles) -> None:

@@ -197,7 +197,7 @@ def test_the_top_view_leaves_out_the_ceiling_and_names_objects():
 
 
 def test_four_views_show_the_block_from_four_sides():
-    views = four_views(MAPPED, 160, 120)
+    views = four_views(MAPPED)
     assert len(views) == 4
     for view in views:
         assert (view == (0, 255, 0)).all(-1).any()

@@ -1,7 +1,6 @@
 """Sample frames of a run as pictures, and the instances in them."""
 
 import base64
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from osmabench_ros.base.images import read_image
+from osmabench_ros.base.images import encode_image, read_image
 from osmabench_ros.errors import RunError
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -39,13 +38,6 @@ def encode_photo(path: Path, width: int) -> str:
         height = max(1, round(photo.height * width / photo.width))
         photo = photo.resize((width, height), Image.Resampling.LANCZOS)
     return _make_uri(encode_image(photo, 'WEBP', quality=_PHOTO_QUALITY))
-
-
-def encode_image(image: Image.Image, kind: str, **options: int) -> bytes:
-    """Return an image as a file of a kind."""
-    buffer = io.BytesIO()
-    image.save(buffer, kind, **options)
-    return buffer.getvalue()
 
 
 def _make_uri(image: bytes) -> str:

@@ -1,6 +1,5 @@
 """Pictures for language models: of the points of a map, frames of a run, images of questions."""
 
-import io
 import math
 import re
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from osmabench_ros.base.images import read_image
+from osmabench_ros.base.images import encode_image, read_image
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.geometry.frame import Intrinsics
@@ -49,9 +48,7 @@ def photo(path: Path) -> ImagePart:
 
     picture = read_image(path, QuestionError).convert('RGB')
     picture.thumbnail((MOST_PX, MOST_PX), Image.Resampling.LANCZOS)
-    buffer = io.BytesIO()
-    picture.save(buffer, 'JPEG', quality=90)
-    return ImagePart(buffer.getvalue(), 'image/jpeg')
+    return ImagePart(encode_image(picture, 'JPEG', quality=90), 'image/jpeg')
 
 
 def question_images(item: Inquiry, folder: Path | None) -> tuple[ImagePart, ...]:
@@ -136,9 +133,7 @@ def points_of(semantic_map: SemanticMap) -> tuple[NDArray[np.float32], NDArray[n
     return (dense.points[valid], colors[valid]) if valid.any() else None
 
 
-def four_views(
-    semantic_map: SemanticMap, width: int = 640, height: int = 480
-) -> list[NDArray[np.uint8]]:
+def four_views(semantic_map: SemanticMap) -> list[NDArray[np.uint8]]:
     """Draw a map without its ceiling from above its four sides: -x, +x, -y, +y."""
     found = points_of(semantic_map)
     if found is None:
@@ -148,7 +143,7 @@ def four_views(
     high = points.max(axis=0).astype(float)
     middle = (low + high) / 2
     reach = float(np.linalg.norm(high - low)) / 2 + 0.5
-    camera = Intrinsics.from_hfov(width, height, math.radians(70))
+    camera = Intrinsics.from_hfov(640, 480, math.radians(70))
     away = 1.6 * reach
     sides = ((-1, 0), (1, 0), (0, -1), (0, 1))
     eyes = [middle + away * np.array([0.7 * x, 0.7 * y, 0.7]) for x, y in sides]
@@ -219,6 +214,4 @@ def encoded(image: NDArray[np.uint8]) -> ImagePart:
     """Return an image as PNG."""
     from PIL import Image
 
-    buffer = io.BytesIO()
-    Image.fromarray(image).save(buffer, 'PNG')
-    return ImagePart(buffer.getvalue())
+    return ImagePart(encode_image(Image.fromarray(image), 'PNG'))
