@@ -26,7 +26,7 @@ from osmabench_ros.vqa.grading import TYPES_WITH_PARTS, numbers_of
 from osmabench_ros.vqa.judging import Judge
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, saved, write_records
-from osmabench_ros.vqa.questions import Answer, AnswerType, Inquiry, Question, Verdict, inquiry
+from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict, inquiry
 from osmabench_ros.vqa.scores import UNSERVED, find_unserved_categories, records
 from osmabench_ros.vqa.wording import evidence_of, parsed
 
@@ -74,18 +74,15 @@ def reference_maps(truth: GroundTruth) -> dict[str, SemanticMap]:
     `ceiling_visible` with all attributes, `ceiling_camera` without the attributes UNSEEABLE.
     """
     seen, labels = truth.seen_instances, truth.label_set
-    found = {
-        'ceiling_ground_truth': baselines.ground_truth_map(truth.evaluated_graph, seen, labels)
+    known: dict[str, tuple[SceneGraph, tuple[str, ...]]] = {
+        'ceiling_ground_truth': (truth.evaluated_graph, ())
     }
-    if truth.visible_graph is not None:
-        parts = truth.visible_graph
-        found['ceiling_visible'] = baselines.ground_truth_map(parts, seen, labels)
-        found['ceiling_camera'] = baselines.ground_truth_map(
-            parts, seen, labels, without=UNSEEABLE
-        )
-    # Ways are looked for on points.
+    if (parts := truth.visible_graph) is not None:
+        known |= {'ceiling_visible': (parts, ()), 'ceiling_camera': (parts, UNSEEABLE)}
+    dense = DenseMap(truth.surface.points)  # ways are looked for on points
     found = {
-        name: replace(item, dense=DenseMap(truth.surface.points)) for name, item in found.items()
+        name: replace(baselines.ground_truth_map(graph, seen, labels, without=hidden), dense=dense)
+        for name, (graph, hidden) in known.items()
     }
     best = list(found.values())[-1]
     return {'baseline_random_labels': baselines.with_random_labels(best, labels), **found}
@@ -271,12 +268,6 @@ def baseline_answers(questions: Sequence[Question]) -> dict[str, list[Answer]]:
     return found
 
 
-def inquiries(semantic_map: SemanticMap, questions: Sequence[Question]) -> list[Inquiry]:
-    """Return the questions that a map can serve, without their answers."""
-    unserved = find_unserved_categories(semantic_map, questions)
-    return [inquiry(item) for item in questions if item.category not in unserved]
-
-
 def answer_all(
     semantic_map: SemanticMap,
     questions: Sequence[Question],
@@ -288,7 +279,7 @@ def answer_all(
     Where a box is asked for, an answer may name a node instead.
     """
     unserved = find_unserved_categories(semantic_map, questions)
-    asked = inquiries(semantic_map, questions)
+    asked = [inquiry(item) for item in questions if item.category not in unserved]
     report = counted(progress, 'answered', len(asked), 'questions')
     report('', 0.0)
     answers = answerer.answer(semantic_map, asked, report) if asked else ()

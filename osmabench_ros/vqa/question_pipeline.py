@@ -24,14 +24,7 @@ from osmabench_ros.semantics.labels import normalised_name
 from osmabench_ros.vqa import schemas
 from osmabench_ros.vqa.exact.selection import overused
 from osmabench_ros.vqa.judging.reading import as_number, as_yes_no, plain
-from osmabench_ros.vqa.questions import (
-    AnswerType,
-    AnswerValue,
-    Category,
-    Evidence,
-    Question,
-    question_id,
-)
+from osmabench_ros.vqa.questions import AnswerType, AnswerValue, Category, Question, make_question
 from osmabench_ros.vqa.schemas import make_request
 
 # Questions about overused objects that one frame may contribute, as in OSMa-Bench.
@@ -212,11 +205,6 @@ def find_unbalanced(candidates: Sequence[Candidate]) -> dict[str, str]:
     return reasons
 
 
-def normalize_objects(names: Iterable[Any]) -> tuple[str, ...]:
-    """Return object names in one spelling, each once, in order."""
-    return tuple(dict.fromkeys(normalised_name(str(name)) for name in names if str(name).strip()))
-
-
 class CategoryRequest(Strict):
     """Instructions for one category, and how many questions per frame."""
 
@@ -334,7 +322,7 @@ class QuestionWriter:
                 item.category,
                 ' '.join(item.question.split()),
                 ' '.join(item.answer.split()),
-                normalize_objects(item.objects),
+                tuple(dict.fromkeys(normalised_name(x) for x in item.objects if x.strip())),
             )
             for frame, reply in written
             for number, item in enumerate(reply.value.questions if reply.value else ())
@@ -406,10 +394,9 @@ def _make_question(candidate: Candidate, scene: str, provenance: Mapping[str, st
         answer = plain(answer)
     elif candidate.answer_type is AnswerType.INTEGER:
         answer = int(as_number(answer) or 0)
-    return Question(
-        question_id(SUITE, scene, candidate.text), SUITE, scene, candidate.category,
-        candidate.text, candidate.answer_type, answer,
-        evidence=Evidence(frames=(candidate.frame.index,)), provenance=provenance,
+    return make_question(
+        SUITE, scene, candidate.text, candidate.answer_type, answer, category=candidate.category,
+        frames=(candidate.frame.index,), provenance=provenance,
     )  # fmt: skip
 
 

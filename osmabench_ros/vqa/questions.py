@@ -298,10 +298,11 @@ def make_question(
     key: str = '',
     category: str = '',
     nodes: Iterable[int] = (),
+    frames: Iterable[int] = (),
     **more: Any,
 ) -> Question:
     """Return a question with an id from its text, or from `key`, and `more` of its fields."""
     return Question(
         question_id(suite, scene, key or text), suite, scene, category, text, answer_type, answer,
-        evidence=Evidence(tuple(nodes)), **more,
+        evidence=Evidence(tuple(nodes), tuple(frames)), **more,
     )  # fmt: skip
