@@ -42,10 +42,20 @@ FORMATS = ('PNG', 'JPEG', 'BMP', 'GIF', 'PPM', 'TGA', 'TIFF', 'WEBP')
 
 _MAX_PIXELS = 1.5e8
 
+Item = TypeVar('Item')
+
 
 def read_image(path: Path | str, error: type[OsmabenchError]) -> Image.Image:
     """Read the first frame of an untrusted image file; see `decoded_image`."""
     return decoded_image(read_bytes(path, error), path, error)
+
+
+def select_evenly(items: Sequence[Item], most: int) -> list[Item]:
+    """Return at most `most` of some images or poses, evenly spread, the first and last too."""
+    if len(items) <= most:
+        return list(items)
+    places = np.linspace(0, len(items) - 1, most).round().astype(int)
+    return [items[place] for place in places.tolist()]
 
 
 def encode_image(image: Image.Image, kind: str, **options: int) -> bytes:

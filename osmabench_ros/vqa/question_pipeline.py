@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from osmabench_ros.base.files import write_text
+from osmabench_ros.base.images import select_evenly
 from osmabench_ros.base.progress import Progress, share, silent
 from osmabench_ros.base.strict import Strict
 from osmabench_ros.geometry.pose import Pose
@@ -429,16 +430,13 @@ def estimate_requests(writer: QuestionWriter, frames: Sequence[FrameImage]) -> l
 _NOVEL_M, _NOVEL_RAD = 1.0, math.pi / 6
 
 
-def novel_frames(poses: Sequence[Pose], *, most: int | None = None) -> list[int]:
+def novel_frames(poses: Sequence[Pose], most: int) -> list[int]:
     """Return frames, `most` at most, with an optical pose far or turned from all before."""
     taken: list[int] = []
     for index, pose in enumerate(poses):
         if all(_differs(pose, poses[i]) for i in taken):
             taken.append(index)
-    if most is not None and len(taken) > most:
-        chosen = np.linspace(0, len(taken) - 1, most).round().astype(int)
-        taken = [taken[i] for i in dict.fromkeys(chosen.tolist())]
-    return taken
+    return select_evenly(taken, most)
 
 
 def _differs(first: Pose, second: Pose) -> bool:

@@ -185,7 +185,7 @@ def chosen_frames(run: RunFolder, *, every: int, novelty: bool, most: int) -> li
         return frames[:: max(1, every)][:most]
     poses = run.ground_truth().camera_poses
     known = [frame for frame in frames if frame.index < len(poses)]
-    taken = novel_frames([poses[frame.index] for frame in known], most=most)
+    taken = novel_frames([poses[frame.index] for frame in known], most)
     return [known[i] for i in taken]
 
 

@@ -1,9 +1,9 @@
 from support.world import box_room
 
+from osmabench_ros.base.images import select_evenly
 from osmabench_ros.reports.pictures.sample_frames import (
     find_shown_instances,
     pick_sample_frames,
-    select_evenly,
 )
 
 TABLE, CUP, SOFA = 6, 7, 8

@@ -310,8 +310,8 @@ def test_frames_are_chosen_by_new_poses():
     turned = [Pose.from_matrix(_turn(math.radians(50)))] * 3
     away = [Pose(np.eye(3), np.array([5.0, 0, 0]))]
     poses = [*standing, *turned, *away, *standing]
-    assert novel_frames(poses) == [0, 5, 8]
-    assert novel_frames(poses, most=2) == [0, 8]
+    assert novel_frames(poses, 9) == [0, 5, 8]
+    assert novel_frames(poses, 2) == [0, 8]
 
 
 def _turn(angle):

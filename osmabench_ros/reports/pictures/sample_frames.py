@@ -1,7 +1,7 @@
 """Sample frames of a run as pictures, and the instances in them."""
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from osmabench_ros.base.images import encode_image, read_image
+from osmabench_ros.base.images import encode_image, read_image, select_evenly
 from osmabench_ros.errors import RunError
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
@@ -77,14 +77,6 @@ def pick_sample_frames(plan: RunPlan, truth: GroundTruth) -> list[SampleFrame]:
         )
         for index in select_evenly(sorted(files), MOST_FRAMES)
     ]
-
-
-def select_evenly(indices: Sequence[int], most: int) -> list[int]:
-    """Return at most `most` of some indices, evenly spread, the first and the last among them."""
-    if len(indices) <= most:
-        return list(indices)
-    places = np.linspace(0, len(indices) - 1, most).round().astype(int)
-    return [indices[place] for place in places]
 
 
 def read_camera_poses(plan: RunPlan) -> tuple[Pose, ...]:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.images import select_evenly
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.geometry import compute_voxel_keys
 from osmabench_ros.reports.palette import Rgb, assign_class_colors, format_hex_color
 from osmabench_ros.reports.pictures import graph_errors
-from osmabench_ros.reports.pictures.sample_frames import select_evenly, select_rows_in_view
+from osmabench_ros.reports.pictures.sample_frames import select_rows_in_view
 from osmabench_ros.reports.pictures.topview import CUT_HEIGHT_M
 from osmabench_ros.semantics.labels import UNLABELLED
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode

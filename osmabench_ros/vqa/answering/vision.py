@@ -2,9 +2,9 @@
 
 from functools import partial
 
-import numpy as np
 from pydantic import Field
 
+from osmabench_ros.base.images import select_evenly
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.vqa.answering import pictures
@@ -37,9 +37,7 @@ class Frames(Images):
                 f'there are no frames for the answerer "frames" in {material.frames}; runs keep '
                 'some of those that they render or play, else copy images named by number there'
             )
-        indices = list(frames)
-        places = np.linspace(0, len(indices) - 1, min(self.count, len(indices)))
-        chosen = [indices[round(place)] for place in places.tolist()]
+        chosen = select_evenly(list(frames), self.count)
         lines = [f'frame {index} of the path of a camera' for index in chosen]
         return Shown({'pictures': lines}, tuple(pictures.photo(frames[index]) for index in chosen))
 

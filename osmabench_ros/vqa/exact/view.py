@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from osmabench_ros.base.images import select_evenly
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.semantics.labels import NO_INSTANCE, LabelSet, normalised_name
 from osmabench_ros.semantics.scene_graph import NodeKind, RelationType, SceneGraph, SceneNode
@@ -52,10 +53,8 @@ def _in_view(truth: GroundTruth, doubtful: frozenset[int]) -> set[int]:
     asked = np.flatnonzero(np.isin(instances, sorted(doubtful)))
     found: set[int] = set()
     # Neighbouring poses show nearly the same.
-    last = len(truth.camera_poses) - 1
-    chosen = np.unique(np.linspace(0, last, min(last + 1, MOST_VIEWS)).round().astype(int))
-    for number in chosen.tolist() if len(asked) else ():
-        showing = _nearest(truth, points, truth.camera_poses[number])
+    for pose in select_evenly(truth.camera_poses, MOST_VIEWS) if len(asked) else ():
+        showing = _nearest(truth, points, pose)
         found.update(np.unique(instances[asked[showing[asked]]]).tolist())
     return found
 
