@@ -3,6 +3,7 @@
 import gzip
 import re
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError
@@ -73,8 +74,8 @@ def read_xml(path: Path | str, error: type[OsmabenchError]) -> Element:
     return root
 
 
-def read_unpacked(path: Path, error: type[OsmabenchError]) -> bytes:
-    """Read a text, maybe gzip; raises `error` if it is damaged, LimitError if too large."""
+def read_unpacked(path: Path, error: type[OsmabenchError]) -> str:
+    """Read a UTF-8 text, maybe gzip; raises `error` if it is damaged, LimitError if too large."""
     with opened(path, error) as (file, _):
         packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
         file.seek(0)
@@ -84,7 +85,15 @@ def read_unpacked(path: Path, error: type[OsmabenchError]) -> bytes:
             data: bytes = stream.read(document_limit() + 1)
     if len(data) > document_limit():
         raise limit_error(path, f'unpacks to more than {document_limit()} bytes')
-    return data
+    with errors_as(error, f'{path} cannot be read', UnicodeDecodeError):
+        return data.decode('utf-8')
+
+
+def number_lines(text: str, source: Path) -> Iterator[tuple[str, str]]:
+    """Yield source and number of each line that is not blank, and the line."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            yield f'{source}:{number}', line
 
 
 def parse_json(text: str | bytes, source: Path | str, error: type[OsmabenchError]) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from osmabench_ros.base.documents import parse_json, read_json, read_text
+from osmabench_ros.base.documents import number_lines, parse_json, read_json, read_text
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.metrics.record import Mode
@@ -38,11 +38,9 @@ def read_document(model: type[Model], path: Path, *, remedy: str = '') -> Model:
 
 def read_lines(model: type[Model], path: Path) -> Iterator[tuple[str, Model]]:
     """Yield file and line of each JSON line with its model, or a QuestionError that names them."""
-    for number, text in enumerate(read_text(path, QuestionError).splitlines(), start=1):
-        if text.strip():
-            where = f'{path}:{number}'
-            data = parse_json(text, where, QuestionError)
-            yield where, validated(model, data, where, QuestionError)
+    for where, line in number_lines(read_text(path, QuestionError), path):
+        data = parse_json(line, where, QuestionError)
+        yield where, validated(model, data, where, QuestionError)
 
 
 def make_line_reader(model: type[Model]) -> Callable[[Sequence[Path]], list[Model]]:

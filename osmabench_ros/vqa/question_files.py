@@ -8,10 +8,10 @@ from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from osmabench_ros.base.documents import read_unpacked
+from osmabench_ros.base.documents import number_lines, read_unpacked
 from osmabench_ros.base.files import write_text
 from osmabench_ros.base.strict import first_fault
-from osmabench_ros.errors import IncompleteError, QuestionError, errors_as
+from osmabench_ros.errors import IncompleteError, QuestionError
 from osmabench_ros.language.client import raise_if_incomplete
 from osmabench_ros.vqa.questions import Answer, Question, Verdict
 
@@ -66,13 +66,8 @@ def read_complete(path: Path, kind: type[Answer] | type[Verdict], remedy: str = 
 
 def read_records(path: Path, kind: type[Record]) -> list[Record]:
     """Read JSON lines of Question, Answer or Verdict; raises QuestionError if one is malformed."""
-    with errors_as(QuestionError, f'{path} cannot be read', UnicodeDecodeError):
-        lines = read_unpacked(path, QuestionError).decode('utf-8').splitlines()
-    records = [
-        _parse_record(line, kind, f'{path}:{number}')
-        for number, line in enumerate(lines, start=1)
-        if line.strip()
-    ]
+    lines = number_lines(read_unpacked(path, QuestionError), path)
+    records = [_parse_record(line, kind, where) for where, line in lines]
     _check_unique(records, str(path))
     return records
 

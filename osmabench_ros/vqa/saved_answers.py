@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from osmabench_ros.base.documents import parse_json, read_unpacked
-from osmabench_ros.errors import QuestionError, errors_as
+from osmabench_ros.base.documents import number_lines, parse_json, read_unpacked
+from osmabench_ros.errors import QuestionError
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.vqa.answering.baselines import answer_without_map
 from osmabench_ros.vqa.judging import Judge
@@ -139,17 +139,15 @@ def _read_run(path: Path) -> list[SavedAnswer]:
 
 def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield place and content of each row, with the source, scene and condition of its file."""
-    with errors_as(QuestionError, f'{path} cannot be read', UnicodeDecodeError):
-        text = read_unpacked(path, QuestionError).decode('utf-8')
+    text = read_unpacked(path, QuestionError)
     if '.json' in path.suffixes and text.lstrip().startswith('['):
         place = _read_name(path)
         items = enumerate(parse_json(text, str(path), QuestionError), start=1)
         rows = [(f'{path}, answer {number}', row) for number, row in items]
     else:
         place = dict.fromkeys(_PLACE, '')
-        lines = enumerate(text.splitlines(), start=1)
-        named = ((f'{path}:{number}', line) for number, line in lines if line.strip())
-        rows = [(where, parse_json(line, where, QuestionError)) for where, line in named]
+        lines = number_lines(text, path)
+        rows = [(where, parse_json(line, where, QuestionError)) for where, line in lines]
     for where, row in rows:
         if not isinstance(row, dict):
             raise QuestionError(f'{where}: not an object with a question and its answers')

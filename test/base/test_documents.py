@@ -137,7 +137,10 @@ def test_xml_is_read(tmp_path):
 def test_a_text_comes_out_packed_or_not(tmp_path, pack, monkeypatch):
     path = tmp_path / 'a.jsonl'
     path.write_bytes(pack(b'{"a": 1}\n'))
-    assert documents.read_unpacked(path, ConfigError) == b'{"a": 1}\n'
+    assert documents.read_unpacked(path, ConfigError) == '{"a": 1}\n'
+    path.write_bytes(pack(b'\xff'))
+    with pytest.raises(ConfigError, match=r'a\.jsonl cannot be read'):
+        documents.read_unpacked(path, ConfigError)
     path.write_bytes(pack(bytes(10 << 20)))
     monkeypatch.setenv(VARIABLE, '0.01')
     with pytest.raises(LimitError, match=rf'a\.jsonl unpacks to.*{VARIABLE}'):

@@ -151,23 +151,18 @@ def affordance(view: SceneView, rng: np.random.Generator, limit: int) -> Iterato
 
 def precondition(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Ask what must be taken off or opened first."""
-    carriers = {
-        target
-        for node in view.objects
-        for target in view.index.targets(ON, node.id)
-        if view.index.by_id[target].kind is NodeKind.OBJECT
-    }
-    kinds_of_carriers = {label_of(view.index.by_id[i]) for i in carriers}
-    known = knowledge()
+    index, known = view.index, knowledge()
+    carriers = (index.by_id[i] for node in view.objects for i in index.targets(ON, node.id))
+    kinds_of_carriers = {label_of(node) for node in carriers if node.kind is NodeKind.OBJECT}
     for node in shuffled(rng, view.named)[:limit]:
         label = label_of(node)
-        if view.index.targets(ATTACHED, node.id) or known.canonical(label) in known.fixed:
+        if index.targets(ATTACHED, node.id) or known.canonical(label) in known.fixed:
             continue
         # Only where other objects like it carry something is "nothing" worth asking, and
         # an object in a shelf is on it to some.
         could = label in kinds_of_carriers or could_carry(node)
         is_bare_clearly = could and not view.wide.sources(IN, node.id)
-        if is_bare_clearly or view.index.sources(ON, node.id):
+        if is_bare_clearly or index.sources(ON, node.id):
             yield from view.ask(QueryKind.LOADED, node)
             yield from view.ask(QueryKind.UNLOADED, node)
     for node in view.named:
