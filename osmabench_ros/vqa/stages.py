@@ -212,8 +212,7 @@ def generate_written(
 ) -> list[Question]:
     """Have a model write questions.jsonl about frames, generation.json and histogram.svg."""
     scene = run.scene
-    claim_folder(run.folder)
-    with _accounts(run, 'generate', client):
+    with _keep_accounts(run, 'generate', client):
         written = QuestionWriter(client).write(frames, scene=scene, progress=progress)
     question_files.write_records(run.folder / question_files.QUESTIONS, written.questions)
     write_json(run.folder / 'generation.json', {**written.to_json(), 'model': client.name})
@@ -233,8 +232,7 @@ def answer(
 ) -> list[Answer]:
     """Answer a run's questions by an answerer and its model; write answers, answering.json."""
     questions = run.questions()
-    claim_folder(run.folder)
-    with _accounts(run, 'answer', client):
+    with _keep_accounts(run, 'answer', client):
         return evaluation.answer_and_keep(
             run.folder, asked.semantic_map, questions, answerer, progress, asdict(options)
         )
@@ -283,8 +281,7 @@ def judge(
     judging = asked.equality if client is None else LanguageModelJudge(client)
     questions = run.questions()
     answers = run.answers()
-    claim_folder(run.folder)
-    with _accounts(run, 'judge', client):
+    with _keep_accounts(run, 'judge', client):
         return evaluation.judge_and_keep(run.folder, questions, answers, judging, progress)
 
 
@@ -370,8 +367,12 @@ def remarks(run: RunFolder) -> list[str]:
 
 
 @contextmanager
-def _accounts(run: RunFolder, stage: str, client: ModelClient | None) -> Iterator[None]:
-    """Keep the accounts of a stage, however it ends; a first and a cached run differ."""
+def _keep_accounts(run: RunFolder, stage: str, client: ModelClient | None) -> Iterator[None]:
+    """Claim the folder, and keep the accounts of a stage, however it ends.
+
+    Those of a first and of a cached run differ.
+    """
+    claim_folder(run.folder)
     try:
         yield
     finally:
