@@ -26,25 +26,16 @@ def scene():
 
 
 def hits_before(scene, origin, target):
-    """Return by Moeller and Trumbore's test whether a triangle is between two points."""
-    direction = target - origin
-    for item in scene.objects:
-        a, b, c = (item.world_vertices.astype(float)[item.world_faces[:, k]] for k in range(3))
-        first, second = b - a, c - a
-        normal = np.cross(direction, second)
-        determinant = (first * normal).sum(axis=1)
-        valid = np.abs(determinant) > 1e-12
-        inverse = 1 / np.where(valid, determinant, 1)
-        offset = origin - a
-        u = (offset * normal).sum(axis=1) * inverse
-        q = np.cross(offset, first)
-        v = (q @ direction) * inverse
-        t = (second * q).sum(axis=1) * inverse
-        inside = valid & (u >= 0) & (v >= 0) & (u + v <= 1)
-        length = np.linalg.norm(direction)
-        if (inside & (t > 1e-6) & (t * length < length - 0.005)).any():
-            return True
-    return False
+    """Return by linear equations whether a triangle is between two points."""
+    corners = np.concatenate([item.world_vertices[item.world_faces] for item in scene.objects])
+    a, b, c = corners.astype(float).transpose(1, 0, 2)
+    # Where a + u (b - a) + v (c - a) = origin + t (target - origin).
+    sides = np.stack([b - a, c - a, np.broadcast_to(origin - target, a.shape)], axis=-1)
+    crossed = np.abs(np.linalg.det(sides)) > 1e-12
+    solved = np.linalg.solve(sides[crossed], (origin - a[crossed])[..., None])
+    u, v, t = solved[..., 0].T
+    before_m = (1 - t) * np.linalg.norm(target - origin)
+    return ((u >= 0) & (v >= 0) & (u + v <= 1) & (t > 1e-6) & (before_m > 0.005)).any()
 
 
 def brute_force(scene, cloud, poses, max_depth_m):
