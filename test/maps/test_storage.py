@@ -12,6 +12,7 @@ import jsonschema
 import numpy as np
 import pytest
 from maps.importers.method_files import CLIP, write_bbq, write_conceptgraphs, write_openlex3d
+from support import documents
 from support.libraries import Lazy, needs
 from support.world.maps import sample_map
 
@@ -134,14 +135,12 @@ def directory(tmp_path):
 
 
 def put(*path):
-    """Return a change of map.json that puts the last argument at the path of the others."""
+    """Return a change of map.json that puts the last argument at the place of the others."""
+    *place, value = path
 
     def change(directory):
         document = json.loads((directory / 'map.json').read_text())
-        at = document
-        for key in path[:-2]:
-            at = at[key]
-        at[path[-2]] = path[-1]
+        documents.put(document, *place, value=value)
         (directory / 'map.json').write_text(json.dumps(document))
 
     return change

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic import Field
+from support.documents import put
 from support.sizes import few
 
 from osmabench_ros.base.configuration import config_path
@@ -64,10 +65,7 @@ def places(data, path=()):
 
 def with_value(data, place, value):
     changed = copy.deepcopy(data)
-    target = changed
-    for key in place[:-1]:
-        target = target[key]
-    target[place[-1]] = value
+    put(changed, *place, value=value)
     return changed
 
 

@@ -22,6 +22,7 @@ from osmabench_ros.runs.config import RobotConfig
 from osmabench_ros.scenes.importing import import_scene
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.scene import Light, LightKind, Room, Scene
+from osmabench_ros.scenes.worlds.parts import WorldOptions
 from osmabench_ros.scenes.writing import CLASSES_FILE, write_habitat_dataset
 from osmabench_ros.semantics.labels import UNLABELLED, LabelClass, LabelSet
 from osmabench_ros.simulation.walkable_grid import CELL_M
@@ -48,11 +49,7 @@ def apartment(folder):
 
 def gazebo(folder):
     (folder / 'room.world').write_text(WORLD)
-    (folder / 'classes.json').write_text(json.dumps({'helper*': ''}))
-    from osmabench_ros.scenes.importing import read_class_patterns
-    from osmabench_ros.scenes.worlds.parts import WorldOptions
-
-    options = WorldOptions(classes=read_class_patterns(folder / 'classes.json'))
+    options = WorldOptions(classes={'helper*': ''})
     import_scene(str(folder / 'room.world'), folder / 'imported', world=options)
     return load_scene(str(folder / 'imported'))
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import trimesh
 from PIL import Image
+from support.documents import put
 from support.gltf_files import encoded_image, write_glb, write_gltf
 from support.libraries import needs
 
@@ -21,51 +22,38 @@ PNG, JPEG = encoded_image('png'), encoded_image('jpeg')
 BASE_64 = 'data:image/png;base64,'
 
 
-def put(*path):
-    """Return a change that puts the last item at the place the others name."""
-    *keys, last, value = path
-
-    def change(document):
-        place = document
-        for key in keys:
-            place = place[key]
-        place[last] = value
-
-    return change
-
-
 PRIMITIVE = ('meshes', 0, 'primitives', 0)
 TEXTURE_BEFORE_THE_FIRST = {'baseColorTexture': {'index': -1}}
 CHANGES = {
-    '600 million points': (put('accessors', 0, 'count', 600_000_000), 'as a mesh'),
-    'indices 99': (put(*PRIMITIVE, 'indices', 99), 'as a mesh'),
-    'nodes are numbers': (put('nodes', [1]), 'export the file again'),
-    'buffer elsewhere': (put('buffers', 0, 'uri', '/etc/passwd'), 'passwd'),
-    'buffer above': (put('buffers', 0, 'uri', '../../../etc/passwd'), 'passwd'),
-    'image of 5,000 characters': (put('images', 0, 'uri', 'a' * 5000), 'near it'),
+    '600 million points': (('accessors', 0, 'count'), 600_000_000, 'as a mesh'),
+    'indices 99': ((*PRIMITIVE, 'indices'), 99, 'as a mesh'),
+    'nodes are numbers': (('nodes',), [1], 'export the file again'),
+    'buffer elsewhere': (('buffers', 0, 'uri'), '/etc/passwd', 'passwd'),
+    'buffer above': (('buffers', 0, 'uri'), '../../../etc/passwd', 'passwd'),
+    'image of 5,000 characters': (('images', 0, 'uri'), 'a' * 5000, 'near it'),
     'image that is nowhere': (
-        put('images', 0, 'uri', 'gone'), 'names the texture gone, which is not near it',
+        ('images', 0, 'uri'), 'gone', 'names the texture gone, which is not near it',
     ),
-    'image in no base 64': (put('images', 0, 'uri', f'{BASE_64}%%%'), 'Error: Only base64'),
-    'image without content': (put('images', [{'name': 'a'}]), "KeyError: 'bufferView'; export"),
-    'image -1': (put('textures', 0, 'source', -1), 'texture 0 names image -1 of 1'),
-    'image 2 of 1': (put('textures', 0, 'source', 2), 'names image 2 of 1'),
+    'image in no base 64': (('images', 0, 'uri'), f'{BASE_64}%%%', 'Error: Only base64'),
+    'image without content': (('images',), [{'name': 'a'}], "KeyError: 'bufferView'; export"),
+    'image -1': (('textures', 0, 'source'), -1, 'texture 0 names image -1 of 1'),
+    'image 2 of 1': (('textures', 0, 'source'), 2, 'names image 2 of 1'),
     'texture -1': (
-        put('materials', 0, 'pbrMetallicRoughness', TEXTURE_BEFORE_THE_FIRST),
+        ('materials', 0, 'pbrMetallicRoughness'), TEXTURE_BEFORE_THE_FIRST,
         'material 0 names texture -1 of 1',
     ),
-    'circle of nodes': (put('nodes', 0, 'children', [0]), 'form a circle'),
+    'circle of nodes': (('nodes', 0, 'children'), [0], 'form a circle'),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize('name', CHANGES)
 def test_a_hostile_gltf_is_one_error(tmp_path, name):
-    change, expected = CHANGES[name]
+    place, value, expected = CHANGES[name]
     path = tmp_path / 'a' / 'triangle.gltf'
     path.parent.mkdir()
     write_gltf(path, BASE_64 + base64.b64encode(PNG).decode())
     document = json.loads(path.read_text())
-    change(document)
+    put(document, *place, value=value)
     path.write_text(json.dumps(document))
     with pytest.raises(SceneError, match=expected) as caught:
         load_meshes(path)

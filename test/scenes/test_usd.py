@@ -56,24 +56,18 @@ def boxes(scene):
     }
 
 
-def move(x, y, z):
-    return (
-        f'double3 xformOp:translate = ({x}, {y}, {z})\n'
-        'uniform token[] xformOpOrder = ["xformOp:translate"]\n'
-    )
-
-
-def scale(factors):
-    order = 'uniform token[] xformOpOrder = ["xformOp:scale"]'
-    return f'double3 xformOp:scale = {factors}\n{order}'
+def place(kind, vector):
+    order = f'uniform token[] xformOpOrder = ["xformOp:{kind}"]'
+    return f'double3 xformOp:{kind} = {vector}\n{order}\n'
 
 
 @with_usd
 def test_centimetres_and_y_up_become_metres_and_z_up(tmp_path):
     size = 'double radius = 10\ndouble height = 100\nuniform token axis = '
+    seat = prim('Cube', 'seat', 'double size = 40')
     content = (
-        prim('Xform', 'Chair_01', move(100, 50, -30), prim('Cube', 'seat', 'double size = 40'))
-        + prim('Cylinder', 'Lamp', f'{size}"Y"', move(0, 50, 0))
+        prim('Xform', 'Chair_01', place('translate', (100, 50, -30)), seat)
+        + prim('Cylinder', 'Lamp', f'{size}"Y"', place('translate', (0, 50, 0)))
         + prim('Capsule', 'Bone', f'{size}"X"')
     )
     found = boxes(load_usd_stage(write_stage(tmp_path, content, 'Y', 0.01)))
@@ -174,7 +168,7 @@ def test_faces_look_outwards(tmp_path):
     content = (
         prim('Mesh', 'plain', QUAD)
         + prim('Mesh', 'left', QUAD, 'uniform token orientation = "leftHanded"')
-        + prim('Mesh', 'mirrored', QUAD, scale('(-1, 1, 1)'))
+        + prim('Mesh', 'mirrored', QUAD, place('scale', (-1, 1, 1)))
     )
     for item in load_usd_stage(write_stage(tmp_path, content)).objects:
         (mesh,) = item.meshes
@@ -195,7 +189,7 @@ def test_lights_by_the_area_that_shines(tmp_path):
     cone = {'intensity': 5, 'radius': 100, 'meta': schema('ShapingAPI')}
     content = (
         prim('Cube', 'c')
-        + light('SphereLight', 'bulb', color, move(100, 200, 0), **bulb)
+        + light('SphereLight', 'bulb', color, place('translate', (100, 200, 0)), **bulb)
         + light('SphereLight', 'cone', angle, **cone)
         + light('RectLight', 'panel', intensity=10, width=200, height=50)
         + light('DistantLight', 'sun', 'bool inputs:normalize = true', intensity=3, angle=0.53)
@@ -252,7 +246,7 @@ def test_a_file_elsewhere_is_refused(tmp_path):
     [
         (prim('Mesh', 'm', QUAD.replace('[4]', '[5]')), 'World/m has faces without corners'),
         (prim('Mesh', 'm', QUAD.replace('1, 2, 3]', '1, 2, 9]')), 'points that are not'),
-        (prim('Mesh', 'm', QUAD, scale('(0, 1, 1)')), 'is scaled by 0'),
+        (prim('Mesh', 'm', QUAD, place('scale', (0, 1, 1))), 'is scaled by 0'),
         (prim('Xform', 'x'), 'no visible models'),
         ('def Cube "x" {', 'not a whole USD file|not a USD file'),
     ],
