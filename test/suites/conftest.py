@@ -1,6 +1,5 @@
 """A room of a floor, a table top and a chair seat, and the map of a faultless method."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -84,15 +83,11 @@ def perfect_map():
     return map_of(joined([plane(name, 10 + seed) for seed, name in enumerate(PLANES)]))
 
 
-MapEdit = Callable[..., SemanticMap]
-
-
 @pytest.fixture
 def with_dense(perfect_map):
     """Replace parts of the dense map."""
 
     def edit(**parts):
-        assert perfect_map.dense is not None
         return replace(perfect_map, dense=replace(perfect_map.dense, **parts))
 
     return edit

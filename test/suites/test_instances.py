@@ -2,17 +2,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.figures import figures
+from support.world.maps import membership_of
 
-from osmabench_ros.maps.semantic_map import Membership
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
 from osmabench_ros.suites.instances import InstancesSuite
 
 
 def evaluate(context):
-    records = InstancesSuite(options={}).evaluate(context)
-    found = {(item.metric, item.class_name): item for item in records}
-    assert len(found) == len(records)
-    return found
+    return figures(InstancesSuite(options={}), context, 'metric', 'class_name')
 
 
 def test_a_faultless_map_scores_one_and_the_floor_is_no_instance(context):
@@ -94,15 +92,10 @@ def test_one_mask_for_table_and_chair_is_under_segmented(context, with_dense):
 def test_overlapping_masks_come_from_the_membership(context, with_dense):
     instances = context.semantic_map.dense.instances
     parts = [np.flatnonzero(instances == i) for i in (2, 3)]
-    both = [parts[0], np.concatenate(parts)]
-    membership = Membership(
-        np.array([2, 3], np.int32),
-        np.cumsum([0, *map(len, both)]),
-        np.concatenate(both).astype(np.int64),
+    overlapping = with_dense(
+        instances=None, membership=membership_of({2: parts[0], 3: np.concatenate(parts)})
     )
-    found = evaluate(
-        replace(context, semantic_map=with_dense(instances=None, membership=membership))
-    )
+    found = evaluate(replace(context, semantic_map=overlapping))
     assert found['ap50_coco', 'table'].value == 1.0
     assert found['ap50_coco', 'chair'].value == 0.0
 
@@ -178,7 +171,6 @@ def with_mask_at(context, where, *, membership=False):
     """Add a mask of nine points around a place to the faultless map."""
     full = context.semantic_map
     more = (where + np.random.default_rng(5).random((9, 3)) * 0.02).astype(np.float32)
-    n = len(full.dense.points)
     dense = replace(
         full.dense,
         points=np.concatenate([full.dense.points, more]),
@@ -186,12 +178,9 @@ def with_mask_at(context, where, *, membership=False):
         instances=np.append(full.dense.instances, np.full(9, 50, np.int32)),
     )
     if membership:
-        ids = np.array([2, 3, 50], np.int32)
-        parts = [np.flatnonzero(dense.instances == item) for item in ids]
-        sparse = Membership(ids, np.cumsum([0, *map(len, parts)]), np.concatenate(parts))
-        dense = replace(dense, instances=None, membership=sparse)
+        rows = {key: np.flatnonzero(dense.instances == key) for key in (2, 3, 50)}
+        dense = replace(dense, instances=None, membership=membership_of(rows))
     graph = SceneGraph((*full.graph.nodes, SceneNode(50, labels=(ScoredLabel('chair'),))))
-    assert len(dense.points) == n + 9
     return replace(context, semantic_map=replace(full, dense=dense, graph=graph))
 
 

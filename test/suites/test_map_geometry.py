@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.figures import figures
 
 from osmabench_ros.semantics.scene_graph import SceneGraph
 from osmabench_ros.suites.map_geometry import MapGeometrySuite
@@ -9,10 +10,7 @@ from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
 
 
 def evaluate(context, **options):
-    records = MapGeometrySuite(options=options).evaluate(context)
-    found = {(item.metric, item.class_name): item for item in records}
-    assert len(found) == len(records)
-    return found
+    return figures(MapGeometrySuite(options=options), context, 'metric', 'class_name')
 
 
 def test_a_faultless_map_covers_everything(context):
@@ -94,22 +92,22 @@ def test_completing_what_was_not_seen_is_no_error_but_inventing_is(context, grou
     assert found['hallucinated_volume_m3', ''].value == pytest.approx(0.2, rel=0.15)
 
 
+def remarks(context, with_dense, points):
+    mapped = with_dense(labels=None, instances=None, points=points)
+    case = replace(context, semantic_map=mapped, remarks=[])
+    evaluate(case, normal_samples=0)
+    return case.remarks
+
+
 def test_copies_of_right_points_that_hide_wrong_ones_have_a_remark(context, with_dense):
     rng = np.random.default_rng(0)
     points = context.semantic_map.dense.points.copy()
     wrong = rng.random(len(points)) < 0.1
     points[wrong] += rng.normal(0, 0.2, (int(wrong.sum()), 3)).astype(np.float32)
     right = np.flatnonzero(~wrong)[::2]
-
-    def remarks(rows):
-        parts = {'labels': None, 'instances': None, 'points': points[rows]}
-        case = replace(context, semantic_map=with_dense(**parts), remarks=[])
-        evaluate(case, normal_samples=0)
-        return case.remarks
-
-    everything = np.arange(len(points))
-    assert not remarks(everything)
-    texts = remarks(np.concatenate([everything, np.tile(right, 10)]))
+    assert not remarks(context, with_dense, points)
+    crowded = np.concatenate([points, *[points[right]] * 10])
+    texts = remarks(context, with_dense, crowded)
     assert ['points crowd where the map is right' in text for text in texts] == [True, True]
 
 
@@ -118,16 +116,9 @@ def test_layers_of_points_that_hide_an_error_of_3_cm_have_a_remark(context, with
     points = context.semantic_map.dense.points.copy()
     low = points[:, 2] < 0.01
     points[~low] += rng.choice([-0.03, 0.03], (int((~low).sum()), 3)).astype(np.float32)
-
-    def remarks(cloud):
-        parts = {'labels': None, 'instances': None, 'points': cloud}
-        case = replace(context, semantic_map=with_dense(**parts), remarks=[])
-        evaluate(case, normal_samples=0)
-        return case.remarks
-
-    assert not remarks(points)
+    assert not remarks(context, with_dense, points)
     layers = [points[low] + np.float32([0, 0, 0.002 * step]) for step in range(9)]
-    [text] = remarks(np.concatenate([points, *layers]))
+    [text] = remarks(context, with_dense, np.concatenate([points, *layers]))
     assert 'within 0.02 m' in text
 
 

@@ -2,9 +2,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from support.sizes import few
+from support.world.maps import membership_of
 
-from osmabench_ros.maps.semantic_map import Membership
 from osmabench_ros.suites.things import overlaps_mask_by_mask
 
 
@@ -17,23 +18,13 @@ def test_a_mask_takes_all_surface_near_its_own_points(context, with_dense, overl
     made = with_dense(instances=instances, valid=valid)
     if overlapping:
         rows = {i: np.union1d(own, rows[1 + i % 4][::3]) for i, own in rows.items()}
-        membership = Membership(
-            np.array(list(rows), np.int32),
-            np.cumsum([0, *(len(own) for own in rows.values())]),
-            np.concatenate(list(rows.values())).astype(np.int64),
-        )
-        made = with_dense(instances=None, membership=membership, valid=valid)
+        made = with_dense(instances=None, membership=membership_of(rows), valid=valid)
     found = overlaps_mask_by_mask(replace(context, semantic_map=made), 0.04)
     surface = context.ground_truth.surface
     assert found.predicted_ids.tolist() == list(rows)
     for place, own in enumerate(rows.values()):
         points = dense.points[own[valid[own]]]
-        near = np.concatenate(
-            [
-                np.linalg.norm(part[:, None] - points[None], axis=2).min(axis=1) <= 0.04
-                for part in np.array_split(surface.points, 20)
-            ]
-        )
+        near = cdist(surface.points, points).min(axis=1) <= 0.04
         assert found.predicted_sizes[place] == near.sum()
         for column, true in enumerate(found.true_ids):
             assert found.shared[place, column] == (near & (surface.instances == true)).sum()

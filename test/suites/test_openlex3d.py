@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.figures import figures
 
 from osmabench_ros.errors import MetricError
 from osmabench_ros.maps.semantic_map import FeatureSpace
@@ -51,10 +52,7 @@ def tiers(tmp_path):
 
 
 def evaluate(context, **options):
-    records = OpenLex3DSuite(options=options).evaluate(context)
-    found = {(item.mode, item.metric): item for item in records}
-    assert len(found) == len(records)
-    return found
+    return figures(OpenLex3DSuite(options=options), context, 'mode', 'metric')
 
 
 def test_right_words_score_one(context, tiers):

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.figures import figures
 
 from osmabench_ros.errors import ConfigError, MetricError
 from osmabench_ros.metrics.confusion import read_confusions
@@ -9,14 +10,10 @@ from osmabench_ros.metrics.segmentation import score_scenes
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode, ScoredLabel
 from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
-from osmabench_ros.suites.suite import make_suite
 
 
 def evaluate(context, **options):
-    records = OsmaSegmentationSuite(options=options).evaluate(context)
-    found = {(item.mode, item.metric, item.class_name): item for item in records}
-    assert len(found) == len(records)
-    return found
+    return figures(OsmaSegmentationSuite(options=options), context)
 
 
 def test_a_faultless_map_scores_one(context):
@@ -40,7 +37,6 @@ def test_an_unmapped_table_costs_strict_its_class_and_compat_nothing_it_should(
     context, with_dense
 ):
     dense = context.semantic_map.dense
-    assert dense.labels is not None
     table = dense.labels == context.ground_truth.label_set.id_of('table')
     broken = replace(context, semantic_map=with_dense(valid=~table))
     found = evaluate(broken)
@@ -54,8 +50,6 @@ def test_an_unmapped_table_costs_strict_its_class_and_compat_nothing_it_should(
 
 def test_invented_surface_costs_strict_and_not_compat(context, with_dense):
     dense = context.semantic_map.dense
-    assert dense.labels is not None
-    assert dense.instances is not None
     ghost = dense.points + np.array([0, 0, 20], np.float32)
     dirty = with_dense(
         points=np.concatenate([dense.points, ghost]),
@@ -178,12 +172,6 @@ def test_options_are_checked():
         OsmaSegmentationSuite(options={'max_distance': 1})
     with pytest.raises(ConfigError, match='max_distance_m: Input should be greater than 0'):
         OsmaSegmentationSuite(options={'max_distance_m': -1})
-
-
-def test_suites_are_found_by_name():
-    assert make_suite('osma_segmentation', {'max_distance_m': 0.2}).name == 'osma_segmentation'
-    with pytest.raises(ConfigError, match='Did you mean "map_geometry"'):
-        make_suite('map_geometri')
 
 
 @pytest.mark.parametrize('vocabulary', ['scene', 'global'])

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+from support.figures import figures
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.scene_graph import (
@@ -13,12 +14,11 @@ from osmabench_ros.semantics.scene_graph import (
 from osmabench_ros.suites.instances import InstancesSuite
 from osmabench_ros.suites.scene_graph import SceneGraphSuite
 
+GHOST = SceneNode(50, labels=(ScoredLabel('lamp'),), box=AxisAlignedBox([9] * 3, [10] * 3))
+
 
 def evaluate(context, **options):
-    records = SceneGraphSuite(options=options).evaluate(context)
-    found = {(item.metric, item.class_name): item for item in records}
-    assert len(found) == len(records)
-    return found
+    return figures(SceneGraphSuite(options=options), context, 'metric', 'class_name')
 
 
 def with_graph(context, *nodes, edges=()):
@@ -72,8 +72,7 @@ def test_of_many_names_the_best_is_the_answer(context, perfect_map):
 
 def test_ghost_nodes_cost_precision_and_lost_ones_recall(context, perfect_map):
     table = replace(perfect_map.graph.by_id[2], parent=None)
-    ghost = SceneNode(50, labels=(ScoredLabel('lamp'),), box=AxisAlignedBox([9] * 3, [10] * 3))
-    found = evaluate(with_graph(context, table, ghost), match='boxes')
+    found = evaluate(with_graph(context, table, GHOST), match='boxes')
     assert found['node_precision', ''].value == 0.5
     assert found['node_recall', ''].value == 0.5
     assert found['node_f1', ''].value == 0.5
@@ -102,10 +101,7 @@ def test_an_object_where_there_is_a_floor_is_made_up(context, perfect_map, match
 @pytest.mark.parametrize('kind', [NodeKind.OBJECT, NodeKind.BACKGROUND])
 def test_an_object_does_not_hide_behind_the_kind_of_its_node(context, perfect_map, kind):
     floor, table = (replace(perfect_map.graph.by_id[i], parent=None) for i in (1, 2))
-    ghost = SceneNode(
-        50, kind, labels=(ScoredLabel('lamp'),), box=AxisAlignedBox([9] * 3, [10] * 3)
-    )
-    nodes, edges = (floor, table, ghost), (SceneEdge(50, 2, 'on'),)
+    nodes, edges = (floor, table, replace(GHOST, kind=kind)), (SceneEdge(50, 2, 'on'),)
     found = evaluate(with_graph(context, *nodes, edges=edges), match='boxes')
     assert (found['node_precision', ''].value, found['node_precision', ''].n) == (0.5, 2)
     assert found['relation_precision', ''].value == 0.0
@@ -145,8 +141,7 @@ def test_a_node_for_an_unseen_object_is_an_error_only_with_another_name(
 
 
 def test_relations_of_ghosts_take_the_places_of_better_ones(context, perfect_map):
-    nodes = [replace(perfect_map.graph.by_id[i], parent=None) for i in (2, 3)]
-    nodes.append(SceneNode(50, box=AxisAlignedBox([9] * 3, [10] * 3)))
+    nodes = [replace(perfect_map.graph.by_id[i], parent=None) for i in (2, 3)] + [GHOST]
     edges = (SceneEdge(50, 2, 'on', score=0.9), SceneEdge(3, 2, 'next to', score=0.5))
     found = evaluate(with_graph(context, *nodes, edges=edges), match='boxes', recall_at=(1, 2))
     assert found['relation_recall_at_1', ''].value == 0.0

@@ -5,17 +5,15 @@ import io
 import json
 
 import pytest
+from support.commands import osmabench
 from support.loopback_models import LoopbackModels, Misstep, cached_client
 from support.world.scenes import write_space3d_folder
-from typer.testing import CliRunner
 
-from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError, LanguageModelError, OsmabenchWarning, QuestionError
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.suites.space3d.scoring import (
     DetectedObject,
     Grading,
-    SceneFolder,
     SentenceGrader,
     read_as_published,
 )
@@ -111,11 +109,14 @@ def accept(prompt):
 
 
 def score(*arguments):
-    result = CliRunner().invoke(app, ['score', 'space3d', *map(str, arguments)])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
+    result = osmabench('score', 'space3d', *arguments)
     assert result.exit_code == 0, result.output
     return next(csv.DictReader(io.StringIO(result.stdout)))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_space3d_folder(tmp_path / 'two_rooms')
 
 
 @pytest.fixture
@@ -134,8 +135,7 @@ def compat(folder, server, tmp_path, kind='openai'):
 
 
 @pytest.mark.parametrize('kind', ['openai', 'gemini'])
-def test_in_compat_models_judge_all_and_see_the_image(kind, models, tmp_path):
-    folder = write_space3d_folder(tmp_path / 'two_rooms')
+def test_in_compat_models_judge_all_and_see_the_image(kind, models, folder, tmp_path):
     row = compat(folder, models, tmp_path, kind)
     assert (row['right'], row['questions'], row['by_judge']) == ('2', '3', '3')
     assert float(row['accuracy']) == pytest.approx(2 / 3)
@@ -150,8 +150,7 @@ def test_in_compat_models_judge_all_and_see_the_image(kind, models, tmp_path):
     assert 'Example answer: They face each other.' in models.received[1].prompt
 
 
-def test_an_interrupted_compat_run_goes_on_and_asks_nothing_twice(models, tmp_path):
-    folder = write_space3d_folder(tmp_path / 'two_rooms')
+def test_an_interrupted_compat_run_goes_on_and_asks_nothing_twice(models, folder, tmp_path):
     models.missteps.extend([Misstep('status', 403)])
     with pytest.raises(LanguageModelError, match='HTTP status 403'):
         compat(folder, models, tmp_path)
@@ -167,8 +166,7 @@ def test_an_interrupted_compat_run_goes_on_and_asks_nothing_twice(models, tmp_pa
     assert len(models.received) == asked, 'the third comes from the cache'
 
 
-def test_a_kept_verdict_is_of_its_question_and_answer_only(models, tmp_path):
-    folder = write_space3d_folder(tmp_path / 'two_rooms')
+def test_a_kept_verdict_is_of_its_question_and_answer_only(models, folder, tmp_path):
     compat(folder, models, tmp_path)
     file = tmp_path / 'out/two_rooms/result.json'
     kept = json.loads(file.read_text())
@@ -178,13 +176,12 @@ def test_a_kept_verdict_is_of_its_question_and_answer_only(models, tmp_path):
     assert int(compat(folder, models, tmp_path)['right']) == right < len(kept)
 
 
-def test_an_empty_reply_of_a_judge_is_kept_as_an_error_and_the_rest_is_judged(models, tmp_path):
-    folder = SceneFolder(write_space3d_folder(tmp_path / 'two_rooms'))
+def test_an_empty_reply_of_a_judge_is_an_error_and_the_rest_is_judged(models, folder, tmp_path):
     models.reply = lambda prompt: '' if '7.903' in prompt else accept(prompt)
     client = cached_client(models, tmp_path)
     grading = Grading(Mode.COMPAT, tmp_path / 'out', client, client)
     with pytest.warns(OsmabenchWarning, match='sent an empty reply'):
-        (found,) = grading.published().score_files([folder.path])
+        (found,) = grading.published().score_files([folder])
     assert (found['errors'], found['right'], found['questions']) == (1, 1, 3)
     kept = json.loads((tmp_path / 'out/two_rooms/result.json').read_text())
     assert kept['3']['error'] == ''
@@ -200,8 +197,7 @@ def test_what_is_not_answered_is_wrong_and_what_is_no_json_is_an_error(models, t
     assert kept['1']['error'] == '{"result":\n "1"}'
 
 
-def test_strict_grades_by_rule_first_and_counts_judged_answers_apart(models, tmp_path):
-    folder = write_space3d_folder(tmp_path / 'two_rooms')
+def test_strict_grades_by_rule_first_and_counts_judged_answers_apart(models, folder, tmp_path):
     alone = score(folder, '--out', tmp_path / 'alone')
     assert (alone['right'], alone['by_rule'], alone['undecided']) == ('1', '2', '1')
     # What no rule decides is wrong, so that vague answers do not leave the denominator.
@@ -217,8 +213,7 @@ def test_strict_grades_by_rule_first_and_counts_judged_answers_apart(models, tmp
     assert [kept[number]['by'] for number in '123'] == ['rule', 'openai/eyes', 'rule']
 
 
-def test_compat_without_a_judge_and_answers_of_another_scene_are_refused(tmp_path):
-    folder = write_space3d_folder(tmp_path / 'two_rooms')
+def test_compat_without_a_judge_and_answers_of_another_scene_are_refused(folder, tmp_path):
     with pytest.raises(ConfigError, match='--judge'):
         score(folder, '--mode', 'compat', '--out', tmp_path / 'out')
     with pytest.raises(ConfigError, match='one scene folder'):

@@ -4,9 +4,11 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.figures import figures
 from support.sizes import few
 from support.world.graphs import ground_truth_of
 
@@ -34,10 +36,6 @@ WORDS = ['bench', 'chair', 'floor', 'lamp', 'seat', 'table']
 
 def encode(space, prompts):
     return np.eye(8, dtype=np.float32)[[WORDS.index(word) for word in prompts]]
-
-
-def figures(suite, context):
-    return {(x.mode, x.metric, x.class_name): x for x in suite.evaluate(context)}
 
 
 def thinned(semantic_map, kept):
@@ -134,16 +132,9 @@ def room():
 
 def voxelised(points, edge_m, *, means):
     """Return the mean of every voxel's points, or any one of them."""
-    _, first, inverse, counts = np.unique(
-        compute_voxel_keys(points, edge_m),
-        return_index=True,
-        return_inverse=True,
-        return_counts=True,
-    )
-    if not means:
-        return points[first]
-    sums = [np.bincount(inverse, points[:, axis]) for axis in range(3)]
-    return (np.stack(sums, axis=1) / counts[:, None]).astype(np.float32)
+    _, inverse = np.unique(compute_voxel_keys(points, edge_m), return_inverse=True)
+    groups = pd.DataFrame(points).groupby(inverse)
+    return (groups.mean() if means else groups.first()).to_numpy(np.float32)
 
 
 @pytest.mark.full
@@ -200,11 +191,11 @@ def test_a_hole_does_not_close_when_a_map_gets_sparser(context):
 
 
 SUITES = {
-    'segmentation': OsmaSegmentationSuite,
-    'geometry': MapGeometrySuite,
-    'instances': InstancesSuite,
-    'scene_graph': SceneGraphSuite,
-    'openlex3d': OpenLex3DSuite,
+    'segmentation': OsmaSegmentationSuite(options={}),
+    'geometry': MapGeometrySuite(options={}),
+    'instances': InstancesSuite(options={}),
+    'scene_graph': SceneGraphSuite(options={}),
+    'openlex3d': OpenLex3DSuite(options={}),
 }
 NOTHING = np.zeros((0, 3), np.float32)
 
@@ -242,21 +233,14 @@ LACKING = {
 }
 
 
-def evaluate(suite, context):
-    made = SUITES[suite](options={})
-    records = made.evaluate(context)
-    found = {(item.mode, item.metric, item.class_name): item for item in records}
-    assert len(found) == len(records)
-    return found
-
-
 @pytest.mark.parametrize('suite', SUITES)
 @pytest.mark.parametrize('lacking', LACKING)
 def test_a_map_without_a_part_has_the_same_figures_some_not_applicable(
     suite, lacking, context, perfect_map
 ):
-    full = evaluate(suite, context)
-    bare = evaluate(suite, replace(context, semantic_map=LACKING[lacking](perfect_map)))
+    full = figures(SUITES[suite], context)
+    lacking_map = LACKING[lacking](perfect_map)
+    bare = figures(SUITES[suite], replace(context, semantic_map=lacking_map))
     overall = {key for key in full if not key[2]}
     assert overall <= bare.keys()
     for key, record in bare.items():
@@ -269,7 +253,7 @@ def test_a_map_without_a_part_has_the_same_figures_some_not_applicable(
 @pytest.mark.parametrize('lacking', ['points', 'everything'])
 def test_what_is_not_there_is_never_zero(suite, lacking, context, perfect_map):
     bare = replace(context, semantic_map=LACKING[lacking](perfect_map))
-    found = evaluate(suite, bare).values()
+    found = figures(SUITES[suite], bare).values()
     assert found
     assert lacking == 'points' or not any(item.applicable for item in found)
     assert not [item.metric for item in found if item.value == 0.0 and item.higher_is_better]

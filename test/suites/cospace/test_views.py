@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from support.figures import figures
 from support.loopback_models import LoopbackModels
 from support.world.scenes import camera_at, cast_rays, furnished_room
 
@@ -71,11 +72,9 @@ def perfect_map():
     return replace(made, dense=DenseMap(whole_surface(truth)))
 
 
-def figures(semantic_map, questions):
+def scored(semantic_map, questions):
     context = SuiteContext('room', semantic_map, truth_of_path(), questions=questions)
-    found = make_suite('cospace').evaluate(context)
-    assert len({item.key for item in found}) == len(found)
-    return {(x.mode, x.metric, x.class_name): x for x in found if x.applicable}
+    return figures(make_suite('cospace'), context, applicable=True)
 
 
 def test_all_tasks_are_asked_in_three_orders_with_balanced_letters(generated):
@@ -155,7 +154,7 @@ def test_a_question_of_others_is_not_read():
 
 def test_a_perfect_map_is_right_and_wrong_names_and_places_cost(generated):
     questions, _ = generated
-    found = figures(perfect_map(), questions)
+    found = scored(perfect_map(), questions)
     for mode in ('compat', 'strict'):
         assert found[mode, 'accuracy', ''].value == 1.0
         assert found[mode, 'accuracy', 'PLA-Dec'].value == 1.0
@@ -171,13 +170,13 @@ def test_a_perfect_map_is_right_and_wrong_names_and_places_cost(generated):
         replace(n, labels=(ScoredLabel(swap.get(n.label, n.label), 1.0),)) if n.label else n
         for n in mixed.graph.nodes
     )
-    worse = figures(replace(mixed, graph=replace(mixed.graph, nodes=nodes)), questions)
+    worse = scored(replace(mixed, graph=replace(mixed.graph, nodes=nodes)), questions)
     assert worse['strict', 'accuracy', ''].value < 0.9
     # Without points a map cannot tell what is in the way.
-    bare = figures(replace(perfect_map(), dense=None), questions)
+    bare = scored(replace(perfect_map(), dense=None), questions)
     assert ('strict', 'accuracy', 'CNT') not in bare
     assert bare['strict', 'accuracy', 'DIR-Rec'].value == 1.0
-    assert figures(perfect_map(), []) == {}
+    assert scored(perfect_map(), []) == {}
 
 
 def test_a_model_sees_the_images_and_no_map(generated, tmp_path, monkeypatch):
@@ -198,13 +197,10 @@ def test_a_model_sees_the_images_and_no_map(generated, tmp_path, monkeypatch):
                    'cache': str(tmp_path / 'cache')}  # fmt: skip
         context = SuiteContext('room', perfect_map(), truth_of_path(), questions=asked,
                                question_images=tmp_path)  # fmt: skip
-        found = make_suite('cospace', options).evaluate(context)
+        found = figures(make_suite('cospace', options), context)
     right = sum(item.options.index(item.answer) == 0 for item in asked) / len(asked)
     for mode in ('compat', 'strict'):
-        (record,) = (
-            x for x in found if (x.mode, x.metric, x.class_name) == (mode, 'accuracy', '')
-        )
-        assert record.value == right
+        assert found[mode, 'accuracy', ''].value == right
     assert len(server.received) == len(asked)
     for request in server.received:
         parts = request.body['messages'][-1]['content']

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.figures import figures
 from support.loopback_models import LoopbackModels
 from support.world.scenes import CAMERA, colored_box, furnished_room, truth_of_room
 
@@ -56,11 +57,9 @@ def perfect_map(truth):
     return ground_truth_map(truth.visible_graph, truth.seen_instances, truth.label_set)
 
 
-def figures(semantic_map, truth, questions, **more):
+def scored(semantic_map, truth, questions, **more):
     context = SuiteContext('room', semantic_map, truth, questions=questions, **more)
-    found = make_suite('grounding').evaluate(context)
-    assert len({item.key for item in found}) == len(found)
-    return {(x.mode, x.metric, x.class_name): x for x in found if x.applicable}
+    return figures(make_suite('grounding'), context, applicable=True)
 
 
 @pytest.mark.parametrize(('text', 'expression'), [
@@ -173,7 +172,7 @@ def test_expressions_of_a_target_grow_and_all_hold(questions):
 
 
 def test_a_perfect_map_finds_all_and_others_less(truth, questions):
-    found = figures(perfect_map(truth), truth, questions)
+    found = scored(perfect_map(truth), truth, questions)
     for mode in ('compat', 'strict'):
         assert found[mode, 'acc_05', ''].value == 1.0
     for group in ('unique', 'multiple', 'hard', 'short', 'long'):
@@ -193,7 +192,7 @@ def test_a_perfect_map_finds_all_and_others_less(truth, questions):
         if n.id != 21
     )
     edges = tuple(e for e in known.graph.edges if 21 not in (e.source, e.target))
-    worse = figures(
+    worse = scored(
         replace(known, graph=replace(known.graph, nodes=nodes, edges=edges)), truth, questions
     )
     assert worse['strict', 'acc_05', ''].value < found['strict', 'acc_05', ''].value
@@ -226,7 +225,7 @@ def test_a_map_without_names_answers_by_text_features(truth, questions):
         words = [next((w for w in text.split() if w in colors), 'yellow') for text in texts]
         return np.eye(4, dtype=np.float32)[[colors.index(word) for word in words]]
 
-    found = figures(unnamed, truth, asked_for, text_encoder=encoder)
+    found = scored(unnamed, truth, asked_for, text_encoder=encoder)
     assert found['strict', 'acc_05', 'attribute'].value == 1.0
     assert found['strict', 'mean_rank', ''].value == 1.0
 
@@ -254,9 +253,8 @@ def test_a_model_that_names_nodes_is_scored_by_their_boxes(truth, questions, tmp
     with LoopbackModels(name_nodes) as server:
         options = {'answerer': 'openai:m', 'base_url': server.url, 'cache': str(tmp_path)}
         context = SuiteContext('room', perfect_map(truth), truth, questions=questions)
-        found = make_suite('grounding', options).evaluate(context)
-    (record,) = (x for x in found if (x.mode, x.metric, x.class_name) == ('strict', 'acc_05', ''))
-    assert record.value == 1.0
+        found = figures(make_suite('grounding', options), context)
+    assert found['strict', 'acc_05', ''].value == 1.0
 
 
 def test_difficulty_is_as_published():

@@ -65,6 +65,11 @@ NR3D = [
 ]  # fmt: skip
 
 
+def by_group(expressions):
+    scores = REFERIT3D.score(expressions)
+    return {(x['mode'], x['group']): (x['value'], x['expressions']) for x in scores}
+
+
 def test_nr3d_by_difficulty_and_viewpoint(tmp_path):
     file = tmp_path / 'nr3d.csv'
     with file.open('w', newline='') as stream:
@@ -74,8 +79,7 @@ def test_nr3d_by_difficulty_and_viewpoint(tmp_path):
         table.writerows([*row, 'x'] for row in NR3D)
     read = read_expressions(file)
     assert [(x.scene, x.same_class, x.target) for x in read[:2]] == [('s', 3, 7), ('s', 2, 7)]
-    scores = REFERIT3D.score(read)
-    found = {(x['mode'], x['group']): (x['value'], x['expressions']) for x in scores}
+    found = by_group(read)
     # compat leaves out what does not name the class, and takes tokens as they are.
     assert found['compat', ''] == (1 / 3, 3)
     assert found['compat', 'easy'] == (0.0, 1)
@@ -84,15 +88,10 @@ def test_nr3d_by_difficulty_and_viewpoint(tmp_path):
     assert found['strict', ''] == (1 / 2, 4)
     assert found['strict', 'view_dependent'] == (1.0, 2)
     assert found['strict', 'view_independent'] == (0.0, 2)
-    repeated = [*read, *read[:1] * 9]
-    scores = REFERIT3D.score(repeated)
-    again = {(x['mode'], x['group']): (x['value'], x['expressions']) for x in scores}
+    again = by_group([*read, *read[:1] * 9])
     assert again['strict', ''] == found['strict', '']
     assert again['compat', ''] == (10 / 12, 12)
-    unnamed = [item for item in read if not item.by_class]
-    rest = {
-        (x['mode'], x['group']): (x['value'], x['expressions']) for x in REFERIT3D.score(unnamed)
-    }
+    rest = by_group([item for item in read if not item.by_class])
     assert (rest['compat', ''], rest['strict', '']) == ((None, 0), (1.0, 1))
     keys = ('stimulus_id', 'utterance', 'tokens', 'mentions_target_class', 'predicted_id')
     rows = [dict(zip(keys, row, strict=True)) for row in NR3D]

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from support.figures import figures
 from support.loopback_models import LoopbackModels
 from support.world.runs import small_config
 from support.world.scenes import furnished_room, truth_of_room
@@ -52,12 +53,9 @@ def perfect_map():
     return ground_truth_map(truth.graph, truth.seen_instances, truth.label_set)
 
 
-def figures(semantic_map, questions, **options):
+def scored(semantic_map, questions):
     context = SuiteContext('room', semantic_map, truth_of_room(), questions=questions)
-    found = make_suite('hypo3d', options).evaluate(context)
-    keys = [item.key for item in found]
-    assert len(set(keys)) == len(keys)
-    return {(item.metric, item.class_name): item for item in found if item.applicable}
+    return figures(make_suite('hypo3d'), context, 'metric', 'class_name', applicable=True)
 
 
 def test_changes_of_all_types_are_chosen_and_the_same_for_a_seed(generated):
@@ -115,7 +113,7 @@ def test_all_kinds_and_runs_are_asked_and_some_answers_change(generated):
 
 
 def test_a_perfect_map_is_right_after_a_told_change_and_stale_without(generated):
-    found = figures(perfect_map(), generated[0])
+    found = scored(perfect_map(), generated[0])
     for run in (Hypo3DRun.UNCHANGED, Hypo3DRun.TOLD, Hypo3DRun.IRRELEVANT):
         assert found[f'accuracy_{run.value}', ''].value == 1.0
     assert found['accuracy_told', 'movement'].n >= 6
@@ -136,7 +134,7 @@ def test_wrong_names_in_a_map_cost_accuracy(generated):
         return replace(node, labels=(ScoredLabel(label, 1.0),)) if node.label else node
 
     graph = replace(semantic_map.graph, nodes=tuple(map(named, semantic_map.graph.nodes)))
-    found = figures(replace(semantic_map, graph=graph), generated[0])
+    found = scored(replace(semantic_map, graph=graph), generated[0])
     assert found['accuracy_told', ''].value < 0.9
     assert found['accuracy_unchanged', ''].value < 0.9
 
@@ -147,7 +145,7 @@ def test_an_answer_that_an_irrelevant_change_flips_is_counted(generated):
     irrelevant = of_run(questions, Hypo3DRun.IRRELEVANT)[0]
     flipped = replace(irrelevant, context_change=of_item(questions, irrelevant).context_change)
     asked = [*of_run(questions, Hypo3DRun.UNCHANGED), flipped]
-    found = figures(perfect_map(), asked)
+    found = scored(perfect_map(), asked)
     assert found['hallucination_rate', ''].value == 1.0
     assert found['hallucination_rate', ''].n == 1
 
@@ -165,9 +163,9 @@ def test_a_map_without_things_has_no_figures(generated):
     semantic_map = perfect_map()
     nodes = tuple(n for n in semantic_map.graph.nodes if n.kind is NodeKind.ROOM)
     empty = replace(semantic_map, graph=replace(semantic_map.graph, nodes=nodes, edges=()))
-    found = figures(empty, generated[0])
+    found = scored(empty, generated[0])
     assert ('accuracy_told', '') not in found
-    assert figures(perfect_map(), []) == {}
+    assert scored(perfect_map(), []) == {}
 
 
 def test_a_scene_that_was_mapped_again_is_asked_without_being_told(generated, tmp_path):
@@ -185,8 +183,8 @@ def test_a_scene_that_was_mapped_again_is_asked_without_being_told(generated, tm
     values = []
     for semantic_map in (new, old):
         context = SuiteContext(scene.name, semantic_map, truth)
-        found = make_suite('hypo3d', {'before': str(file)}).evaluate(context)
-        figure = next(f for f in found if (f.metric, f.class_name) == ('accuracy_remapped', ''))
+        found = figures(make_suite('hypo3d', {'before': str(file)}), context)
+        figure = found['', 'accuracy_remapped', '']
         assert figure.n == len(told)
         values.append(figure.value)
     assert values[0] == 1.0 > values[1]
@@ -370,10 +368,10 @@ def test_a_language_model_is_told_of_the_change_and_asked_about_the_scene_after_
             'answerer': 'graph:openai:m', 'base_url': server.url, 'cache': str(tmp_path / 'cache'),
         })  # fmt: skip
         assert suite.language_models == ('openai:m',)
-        found = {item.metric: item for item in suite.evaluate(context) if not item.class_name}
+        found = figures(suite, context, 'metric', 'class_name')
     prompts = '\n'.join(item.prompt for item in server.received)
     sentence = next(item.context_change for item in questions if item.context_change)
     assert sentence in prompts
     assert 'answer for the scene after it' in ' '.join(prompts.split())
-    assert found['accuracy_told'].value == 0.0, 'the model leaves all open'
-    assert found['ceiling_ground_truth'].value == 1.0, 'the rules do not'
+    assert found['accuracy_told', ''].value == 0.0, 'the model leaves all open'
+    assert found['ceiling_ground_truth', ''].value == 1.0, 'the rules do not'

@@ -144,9 +144,7 @@ def sample_map(points=6):
         feature_rows=np.resize(np.array([0, 1, -1], np.int32), points),
         feature_space='clip',
         valid=np.resize(np.array([True, True, False]), points),
-        membership=Membership(
-            np.array([4, 7], np.int32), np.array([0, 3, 5]), np.array([0, 1, 2, 2, 3])
-        ),
+        membership=membership_of({4: [0, 1, 2], 7: [2, 3]}),
     )
     provenance = Provenance(
         'sample', '1.2', {'clip': 'ViT-H-14'}, 'apartment', 'baseline', 12, 'ab' * 32
@@ -162,6 +160,13 @@ def sample_map(points=6):
             [(5, Pose.identity()), (123456789, Pose.from_yaw(0.25, (1.0, 0.5, 0.0)))], 'world'
         ),
     )
+
+
+def membership_of(rows):
+    """Return the membership of points in nodes, from the rows of the points of each node."""
+    offsets = np.cumsum([0, *map(len, rows.values())])
+    indices = np.concatenate(list(rows.values())).astype(np.int64)
+    return Membership(np.array(list(rows), np.int32), offsets, indices)
 
 
 def write_scan(path, points, **more):

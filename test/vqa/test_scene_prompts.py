@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 from support import scripted_model
-from support.loopback_models import LoopbackModels, cached_client
+from support.loopback_models import LoopbackModels
 from support.scripted_model import DINING, ROOMS
 from typer.testing import CliRunner
 
@@ -58,12 +58,6 @@ def reply(prompt):
 def server():
     with LoopbackModels(reply=reply) as models:
         yield models
-
-
-@pytest.fixture(params=['openai', 'gemini'])
-def client(request, server, monkeypatch, tmp_path):
-    monkeypatch.setenv('GEMINI_API_KEY', 'sk-secret')
-    return cached_client(server, tmp_path, request.param)
 
 
 def test_filters_reject_for_the_published_reasons():
