@@ -16,7 +16,7 @@ from support.world.scenes import (
     room_scene,
 )
 
-from osmabench_ros.errors import OsmabenchWarning, RunError, SceneError
+from osmabench_ros.errors import OsmabenchWarning, SceneError
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.runs.config import RobotConfig
 from osmabench_ros.scenes.importing import import_scene
@@ -222,16 +222,3 @@ def test_an_object_added_by_hand_gets_a_free_id(tmp_path):
     file.write_text(json.dumps(instance))
     with pytest.raises(SceneError, match=r'user_defined\.osmabench.*instance_id'):
         load_scene(str(config))
-
-
-def test_only_a_data_set_of_ours_is_replaced(tmp_path):
-    out = tmp_path / 'out'
-    write_habitat_dataset(room_scene(), out)
-    with pytest.raises(RunError, match='exists'):
-        write_habitat_dataset(room_scene(), out)
-    config = write_habitat_dataset(room_scene(lights=()), out, overwrite=True)
-    assert load_scene(str(config)).lights == ()
-    (tmp_path / 'theirs').mkdir()
-    (tmp_path / 'theirs' / 'file').write_text('x')
-    with pytest.raises(RunError, match='theirs is not empty'):
-        write_habitat_dataset(room_scene(), tmp_path / 'theirs', overwrite=True)

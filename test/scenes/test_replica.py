@@ -1,7 +1,6 @@
 """A look-alike of a scene of Replica: quads with object ids, colours in a separate mesh."""
 
 import json
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -34,48 +33,43 @@ QUADS = np.array([(0, 2, 3, 1), (4, 5, 7, 6), (0, 1, 5, 4), (2, 6, 7, 3), (0, 4,
                   (1, 3, 7, 5)])  # fmt: skip
 
 
-@dataclass
-class Maker:
-    order: str = '<'
-    corners: int = 4
-
-    def write(self, folder):
-        (folder / 'habitat').mkdir(parents=True)
-        points, faces, owners = [], [], []
-        for owner, (low, high) in BOXES.items():
-            faces.append(QUADS + 8 * len(points))
-            points.append([[(low, high)[b >> a & 1][a] for a in range(3)] for b in range(8)])
-            owners += [owner] * len(QUADS)
-        points, faces = np.concatenate(points), np.concatenate(faces)
-        if self.corners == 3:
-            faces = np.concatenate([faces[:, [0, 1, 2]], faces[:, [0, 2, 3]]])
-            owners = owners * 2
-        colors = np.repeat([PAINT[owner] for owner in BOXES], 8, axis=0).astype(np.uint8)
-        with (folder / 'mesh.ply').open('wb') as stream:
-            columns = dict(zip('xyz', points.astype(np.float32).T, strict=True))
-            columns |= dict(zip(('red', 'green', 'blue'), colors.T, strict=True))
-            write_ply(stream, columns)
-        name = {'<': 'binary_little_endian', '>': 'binary_big_endian'}[self.order]
-        header = (
-            f'ply\nformat {name} 1.0\ncomment x\nelement vertex {len(points)}\n'
-            'property float x\nproperty float y\nproperty float z\n'
-            f'element face {len(faces)}\nproperty list uchar int vertex_indices\n'
-            'property int object_id\nend_header\n'
-        )
-        kind = np.dtype([('n', 'u1'), ('i', f'{self.order}i4', (self.corners,)),
-                         ('o', f'{self.order}i4')])  # fmt: skip
-        rows = np.zeros(len(faces), kind)
-        rows['n'], rows['i'], rows['o'] = self.corners, faces, owners
-        data = points.astype(f'{self.order}f4').tobytes() + rows.tobytes()
-        (folder / 'habitat/mesh_semantic.ply').write_bytes(header.encode() + data)
-        (folder / 'habitat/info_semantic.json').write_text(json.dumps(INFO))
-        return folder
+def write_room(folder, order='<', corners=4):
+    (folder / 'habitat').mkdir(parents=True)
+    points, faces, owners = [], [], []
+    for owner, (low, high) in BOXES.items():
+        faces.append(QUADS + 8 * len(points))
+        points.append([[(low, high)[b >> a & 1][a] for a in range(3)] for b in range(8)])
+        owners += [owner] * len(QUADS)
+    points, faces = np.concatenate(points), np.concatenate(faces)
+    if corners == 3:
+        faces = np.concatenate([faces[:, [0, 1, 2]], faces[:, [0, 2, 3]]])
+        owners = owners * 2
+    colors = np.repeat([PAINT[owner] for owner in BOXES], 8, axis=0).astype(np.uint8)
+    with (folder / 'mesh.ply').open('wb') as stream:
+        columns = dict(zip('xyz', points.astype(np.float32).T, strict=True))
+        columns |= dict(zip(('red', 'green', 'blue'), colors.T, strict=True))
+        write_ply(stream, columns)
+    name = {'<': 'binary_little_endian', '>': 'binary_big_endian'}[order]
+    header = (
+        f'ply\nformat {name} 1.0\ncomment x\nelement vertex {len(points)}\n'
+        'property float x\nproperty float y\nproperty float z\n'
+        f'element face {len(faces)}\nproperty list uchar int vertex_indices\n'
+        'property int object_id\nend_header\n'
+    )
+    kind = np.dtype([('n', 'u1'), ('i', f'{order}i4', (corners,)),
+                     ('o', f'{order}i4')])  # fmt: skip
+    rows = np.zeros(len(faces), kind)
+    rows['n'], rows['i'], rows['o'] = corners, faces, owners
+    data = points.astype(f'{order}f4').tobytes() + rows.tobytes()
+    (folder / 'habitat/mesh_semantic.ply').write_bytes(header.encode() + data)
+    (folder / 'habitat/info_semantic.json').write_text(json.dumps(INFO))
+    return folder
 
 
 @pytest.mark.filterwarnings('ignore:.*below a camera')
-@pytest.mark.parametrize('maker', [Maker(), Maker('>'), Maker('<', 3)])
-def test_a_scene_is_read_with_its_classes_ids_boxes_and_colours(maker, tmp_path):
-    scene = load_scene(str(maker.write(tmp_path / 'room_9')))
+@pytest.mark.parametrize('how', [{}, {'order': '>'}, {'corners': 3}])
+def test_a_scene_is_read_with_its_classes_ids_boxes_and_colours(how, tmp_path):
+    scene = load_scene(str(write_room(tmp_path / 'room_9', **how)))
     assert (scene.dataset, scene.name) == ('replica', 'room_9')
     assert scene.by_instance.keys() == {1, 8, 10}
     sofa, blur = scene.by_instance[8], scene.by_instance[10]
@@ -116,14 +110,14 @@ def edited(path, old, new):
     ('mesh.ply', b'red', b'rot', 'no red'),
 ])  # fmt: skip
 def test_what_is_malformed_is_named(file, old, new, fault, tmp_path):
-    folder = Maker().write(tmp_path / 'room_9')
+    folder = write_room(tmp_path / 'room_9')
     edited(folder / file, old, new)
     with pytest.raises(SceneError, match=fault):
         load_scene(str(folder))
 
 
 def test_faces_of_other_vertices_and_mixed_polygons_are_refused(tmp_path):
-    folder = Maker().write(tmp_path / 'room_9')
+    folder = write_room(tmp_path / 'room_9')
     file = folder / 'habitat/mesh_semantic.ply'
     whole = file.read_bytes()
     file.write_bytes(whole[:-8] + np.array([99, BLUR], '<i4').tobytes())

@@ -85,6 +85,7 @@ def test_a_model_alone_reads_the_graph(reference, parsed):
 @pytest.mark.parametrize(
     ('options', 'fault'),
     [
+        ({'embeding': 'on'}, 'embeding'),
         ({'answerer': 'rul'}, 'no answerer "rul".*rule'),
         ({'answerer': 'gemni:x'}, 'no language model "gemni"'),
         ({'answerer': 'caption'}, 'caption:openai:qwen3'),

@@ -168,12 +168,6 @@ def test_a_lost_verdict_stays_in_the_denominator():
     assert not any(v.correct or v.answered for v in verdicts)
 
 
-def test_unanswered_questions_count_as_wrong_and_are_counted():
-    result = evaluate_questions(as_map(GRAPH), Careless())
-    assert record(result, 'unanswered').value == pytest.approx(1 / len(QUESTIONS))
-    assert not record(result, 'unanswered').higher_is_better
-
-
 def _question(number, text, answer, category='c', scene='s'):
     kind = AnswerType.YES_NO
     return Question(f'q{number}', 'x', scene, category, text, kind, answer)

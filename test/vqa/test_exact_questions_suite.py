@@ -9,7 +9,6 @@ from support.loopback_models import LoopbackModels
 from support.world.graphs import as_map, ground_truth_of, living_room, seen, vocabulary
 
 from osmabench_ros.base.files import claim_folder
-from osmabench_ros.errors import ConfigError, LanguageModelError
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.exact.generation import EXACT, generate_questions
@@ -82,15 +81,3 @@ def test_a_model_may_answer_and_judge_within_a_run(tmp_path, monkeypatch):
     assert answering['answerer'] == 'openai/m'
     assert answering['dropped_nodes'] == round(overall['unread_nodes'].value * len(graph.nodes))
     assert json.loads((tmp_path / 'judging.json').read_text())['prompt'].startswith('judge_')
-
-
-def test_a_model_without_its_key_is_named_before_anything_runs(monkeypatch):
-    monkeypatch.delenv('OPENAI_API_KEY', raising=False)
-    monkeypatch.delenv('OPENAI_BASE_URL', raising=False)
-    with pytest.raises(LanguageModelError, match='OPENAI_API_KEY'):
-        make_suite('exact_questions', {'judge': 'openai:m'})
-
-
-def test_a_wrong_option_is_named():
-    with pytest.raises(ConfigError, match='embeding'):
-        make_suite('exact_questions', {'embeding': 'on'})

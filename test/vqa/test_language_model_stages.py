@@ -1,12 +1,12 @@
 """Writing, answering and judging with a language model over real HTTP."""
 
 import json
-import math
 from collections import deque
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 from support import scripted_model
 from support.loopback_models import Misstep, cached_client
 from support.world.graphs import as_map, large_graph, living_room, seen, thing
@@ -163,8 +163,8 @@ def test_what_the_model_declines_or_leaves_out_is_wrong_and_not_missing(server, 
 def test_progress_is_told_after_every_batch(client):
     reported = []
 
-    def note(text, fraction):
-        reported.append((text, round(fraction, 3)))
+    def note(*told):
+        reported.append(told)
 
     answers = answer_all(as_map(GRAPH), QUESTIONS, of_graph(client), note)
     assert [text for text, _ in reported] == [
@@ -307,19 +307,12 @@ def test_frames_are_chosen_by_interval(tmp_path):
 
 def test_frames_are_chosen_by_new_poses():
     standing = [Pose.identity()] * 5
-    turned = [Pose.from_matrix(_turn(math.radians(50)))] * 3
+    turn = Rotation.from_euler('y', 50, degrees=True).as_matrix()
+    turned = [Pose(turn, np.zeros(3))] * 3
     away = [Pose(np.eye(3), np.array([5.0, 0, 0]))]
     poses = [*standing, *turned, *away, *standing]
     assert novel_frames(poses, 9) == [0, 5, 8]
     assert novel_frames(poses, 2) == [0, 8]
-
-
-def _turn(angle):
-    matrix = np.eye(4)
-    matrix[[0, 0, 2, 2], [0, 2, 0, 2]] = [
-        math.cos(angle), math.sin(angle), -math.sin(angle), math.cos(angle)
-    ]  # fmt: skip
-    return matrix
 
 
 def test_the_histogram_shows_its_objects_and_is_repeatable(tmp_path):

@@ -97,6 +97,7 @@ def test_unanswered_questions_lower_one_figure_and_not_the_other():
     assert overall(found, 'accuracy').value == 0.25
     assert overall(found, 'accuracy_answered').value == 0.5
     assert overall(found, 'unanswered').value == 0.5
+    assert not overall(found, 'unanswered').higher_is_better
 
 
 def test_what_a_map_cannot_serve_depends_on_what_it_holds_and_on_no_name():

@@ -252,12 +252,14 @@ def boxed(node_id, x, y):
     return thing(node_id, f'thing{node_id}', (x - 0.1, y - 0.1, 0.0), (0.2, 0.2, 0.4))
 
 
-def test_straight_distances_are_those_of_centres_and_of_boxes(mapped):
+def with_ends(mapped):
+    """Return a map of two objects, one on each side of the wall."""
     nodes = (boxed(1, 1.0, 0.5), boxed(2, 5.0, 0.5))
-    found = json.loads(
-        served(replace(mapped, graph=replace(mapped.graph, nodes=nodes, edges=())),
-               'distance', first=1, second=2).text
-    )  # fmt: skip
+    return replace(mapped, graph=replace(mapped.graph, nodes=nodes, edges=()))
+
+
+def test_straight_distances_are_those_of_centres_and_of_boxes(mapped):
+    found = json.loads(served(with_ends(mapped), 'distance', first=1, second=2).text)
     assert found == {'centers_m': 4.0, 'boxes_m': 3.8}
 
 
@@ -267,8 +269,7 @@ def test_a_robot_drives_around_the_wall_as_far_as_geometry_says(mapped):
     The shortest way from (1, 0.5) to (5, 0.5) around a disc of radius r at the corner is two
     tangents and the arc between them.
     """
-    nodes = (boxed(1, 1.0, 0.5), boxed(2, 5.0, 0.5))
-    here = replace(mapped, graph=replace(mapped.graph, nodes=nodes, edges=()))
+    here = with_ends(mapped)
     found = json.loads(served(here, 'navigable_distance', first=1, second=2).text)['metres']
     radius, reach = 0.25, math.hypot(2.0, 2.5)
     arc = 2 * math.pi - 2 * math.atan2(2.0, 2.5) - 2 * math.acos(radius / reach)
@@ -277,9 +278,7 @@ def test_a_robot_drives_around_the_wall_as_far_as_geometry_says(mapped):
 
 
 def test_no_way_leads_through_a_wall_without_a_door_or_on_no_points(mapped):
-    closed = replace(mapped, dense=room_points(gap_m=0.0))
-    nodes = (boxed(1, 1.0, 0.5), boxed(2, 5.0, 0.5))
-    here = replace(closed, graph=replace(mapped.graph, nodes=nodes, edges=()))
+    here = replace(with_ends(mapped), dense=room_points(gap_m=0.0))
     # Both ends are moved to the same side of the wall.
     assert json.loads(served(here, 'navigable_distance', first=1, second=2).text)['metres'] < 2.3
     bare = replace(here, dense=None)
