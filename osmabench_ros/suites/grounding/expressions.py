@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 
@@ -229,7 +230,7 @@ def asked(expression: str) -> str:
 
 
 def ask_for_box(
-    scene: str, corners: tuple[float, ...], provenance: Mapping[str, str], **more: str
+    scene: str, corners: tuple[float, ...], provenance: Mapping[str, str], **more: Any
 ) -> Question:
     """Return the question for the `target` that the `expression` of a provenance means."""
     return make_question(
