@@ -17,26 +17,18 @@ MORE = {**LESS, 'conditions': ['baseline', 'camera', 'velocity'], 'seeds': {'met
 SCORED = {**MORE, 'suites': [{'name': 'map_geometry'}, {'name': 'grounding'}]}
 
 
-class Log:
-    """The output of the terminal."""
-
-    def __init__(self):
-        self.lines = []
-
-    def __call__(self, text, _fraction):
-        self.lines.append(text)
-
-    def runs(self, word):
-        """Return the runs of which a word is said."""
-        labelled = (line.partition('] ')[2].partition(': ') for line in self.lines)
-        return {run_id for run_id, _, text in labelled if text.startswith(word)}
-
-
 def run(out, config, nodes):
-    log = Log()
-    report = run_small(config, out, nodes=nodes, progress=log)
+    """Run a matrix, and return what was shown."""
+    shown = []
+    report = run_small(config, out, nodes=nodes, progress=lambda text, _: shown.append(text))
     assert report.passed, report
-    return log
+    return shown
+
+
+def runs_in(shown, *words):
+    """Return the runs of which one of the words was said."""
+    labelled = (line.partition('] ')[2].partition(': ') for line in shown)
+    return {run_id for run_id, _, text in labelled if text.startswith(words)}
 
 
 def expected(out, config):
@@ -58,15 +50,15 @@ def test_a_grown_matrix_does_what_is_missing_and_equals_one_that_was_run_at_once
 ):
     grown, at_once = tmp_path / 'grown', tmp_path / 'at_once'
     prepared.put_into(grown, LESS)
-    assert len(run(grown, LESS, nodes).runs('map')) == 4
+    assert len(runs_in(run(grown, LESS, nodes), 'map')) == 4
     before = maps_in(grown)
     assert len(before) == 4
 
     assert left(expected(grown, MORE), 'done', 'to do: prepare, map') == [4, 8]
-    log = run(grown, MORE, nodes)
-    assert log.runs('kept') == before.keys()
-    assert log.runs('map') == maps_in(grown).keys() - before.keys()
-    assert len(log.runs('map')) == 8
+    shown = run(grown, MORE, nodes)
+    assert runs_in(shown, 'kept') == before.keys()
+    assert runs_in(shown, 'map') == maps_in(grown).keys() - before.keys()
+    assert len(runs_in(shown, 'map')) == 8
     assert {key: maps_in(grown)[key] for key in before} == before
 
     before = maps_in(grown)
@@ -76,11 +68,11 @@ def test_a_grown_matrix_does_what_is_missing_and_equals_one_that_was_run_at_once
         grown / 'small' / 'shared' / 'apartment.seed_3.3' / 'ground_truth' / 'ground_truth.json'
     )
     made_ns = truth.stat().st_mtime_ns
-    log = run(grown, SCORED, nodes)
-    assert log.runs('kept') | log.runs('map') | log.runs('prepare: planning') == set()
-    assert log.runs('evaluate') == before.keys()
+    shown = run(grown, SCORED, nodes)
+    assert runs_in(shown, 'kept', 'map', 'prepare: planning') == set()
+    assert runs_in(shown, 'evaluate') == before.keys()
     assert (maps_in(grown), truth.stat().st_mtime_ns) == (before, made_ns)
-    assert any('adding the questions of more suites' in line for line in log.lines)
+    assert any('adding the questions of more suites' in line for line in shown)
 
     run(at_once, SCORED, nodes)
     assert repeatable(grown / 'small') == repeatable(at_once / 'small')

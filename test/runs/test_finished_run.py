@@ -72,16 +72,7 @@ def done(tmp_path):
     write_text(shared / 'questions.jsonl', '')
     write_json(plan.directory / 'manifest.json', {'run_id': RUN})
     write_map(labelled_map(), plan.map_directory)
-    evaluate_run(
-        EvaluationInputs(
-            plan.identity,
-            plan.map_directory,
-            shared / 'ground_truth',
-            plan.directory,
-            shared / 'questions.jsonl',
-        ),
-        [SuiteConfig(name='osma_segmentation')],
-    )
+    evaluate_run(EvaluationInputs.of_plan(plan), [SuiteConfig(name='osma_segmentation')])
     write_text(plan.directory / 'growth.json', '{}')
     finish_run(plan)
     return plan

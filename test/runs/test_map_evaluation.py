@@ -18,7 +18,7 @@ from osmabench_ros.runs.evaluation import (
     EvaluationInputs,
     evaluate_map,
     identify_unnamed_run,
-)  # fmt: skip
+)
 from osmabench_ros.semantics.scene_graph import ScoredLabel
 
 pytestmark = pytest.mark.xdist_group('sentence embedder')
@@ -88,16 +88,9 @@ def test_labels_alike_in_meaning_count_by_embedding(tmp_path):
 
 
 def test_a_suite_that_is_named_twice_is_refused_before_anything_is_read(tmp_path):
+    nowhere = EvaluationInputs(identify_unnamed_run(), *[tmp_path / 'nothing'] * 3)
     with pytest.raises(ConfigError, match=r'suite "instances" is there twice'):
-        evaluate_map(
-            EvaluationInputs(
-                identify_unnamed_run(),
-                tmp_path / 'no_map',
-                tmp_path / 'no_truth',
-                tmp_path / 'out',
-            ),
-            [SuiteConfig(name='instances'), SuiteConfig(name='instances')],
-        )
+        evaluate_map(nowhere, [SuiteConfig(name='instances')] * 2)
 
 
 @pytest.mark.parametrize('points', [True, False])

@@ -4,11 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from support.world.maps import LABELS, cloud, ground_truth
+from support.world.maps import LABELS, cloud, ground_truth, write_scan
 
 from osmabench_ros.errors import ConfigError, SceneError
 from osmabench_ros.geometry.frame import Intrinsics
-from osmabench_ros.geometry.point_files import write_ply
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
 from osmabench_ros.runs.bag_evaluation import cloud_reference, run_reference, scene_reference
@@ -49,16 +48,10 @@ def test_a_folder_without_ground_truth_is_named(tmp_path):
         run_reference(folder)
 
 
-def write_scan(path, **more):
-    with path.open('wb') as stream:
-        points = cloud().points
-        write_ply(stream, {**dict(zip('xyz', points.T, strict=True)), **more})
-    return path
-
-
 def test_a_labelled_cloud_has_objects(tmp_path):
     seen = cloud()
-    file = write_scan(tmp_path / 'scan.ply', label=seen.labels, instance=seen.instances)
+    columns = {'label': seen.labels, 'instance': seen.instances}
+    file = write_scan(tmp_path / 'scan.ply', seen.points, **columns)
     found = cloud_reference(file, LABELS, tmp_path / 'out')
     truth = read_ground_truth(found.directory)
     assert [node.label for node in truth.graph.nodes] == ['chair', 'floor', 'table']
@@ -72,7 +65,7 @@ def test_a_labelled_cloud_has_objects(tmp_path):
 
 
 def test_labels_of_unknown_meaning_leave_the_geometry(tmp_path):
-    file = write_scan(tmp_path / 'scan.ply', label=cloud().labels)
+    file = write_scan(tmp_path / 'scan.ply', cloud().points, label=cloud().labels)
     found = cloud_reference(file, None, tmp_path / 'out')
     truth = read_ground_truth(found.directory)
     assert set(truth.surface.labels.tolist()) == {UNLABELLED}

@@ -35,17 +35,6 @@ def planned(settings, root=Path('root')):
     return plans_of(settings, root, 'set', 'home_{seed}')
 
 
-class CountedRooms:
-    """A room a seed, and how often each was loaded."""
-
-    def __init__(self):
-        self.loaded = Counter()
-
-    def __call__(self, item):
-        self.loaded[item.seed] += 1
-        return replace(room_scene(), name=f'room_{item.seed}')
-
-
 def test_every_seed_of_scene_path_and_method_is_a_run():
     plans = planned(config(seeds=ALL))
     assert [plan.identity.run_id for plan in plans] == [
@@ -136,12 +125,17 @@ def test_another_scene_has_no_seeds_of_this_one():
 @pytest.mark.full
 @pytest.mark.gl
 def test_a_scene_is_made_once_and_each_path_in_it_is_another(tmp_path):
-    rooms = CountedRooms()
-    preparation = Preparation(rooms)
+    loaded = Counter()
+
+    def load(item):
+        loaded[item.seed] += 1
+        return replace(room_scene(), name=f'room_{item.seed}')
+
+    preparation = Preparation(load)
     settings = config(seeds={'scene': [1, 2], 'path': [3, 4], 'method': [5, 6]})
     plans = preparation.plans(settings, tmp_path)
     made = {plan.shared_directory: preparation.prepare(plan, silent) for plan in plans}
-    assert rooms.loaded == {1: 1, 2: 1}
+    assert loaded == {1: 1, 2: 1}
     assert sorted(folder.name for folder in made) == [
         f'test.room_{scene}.{scene}-p{path}' for scene in (1, 2) for path in (3, 4)
     ]

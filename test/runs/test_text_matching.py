@@ -1,6 +1,8 @@
 """Which encoder serves which map; only the last tests load the sentence embedder."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -90,16 +92,7 @@ def test_features_that_text_cannot_be_compared_with_are_left_alone(file):
     assert text.encoders == {'map:clip': 'ToyCLIP/toys'}
 
 
-class FakeOpenClip:
-    """Stands in for the module: one model, no weights."""
-
-    @staticmethod
-    def list_models():
-        return ['ToyCLIP']
-
-    @staticmethod
-    def create_model(*_, **__):
-        raise RuntimeError('no weights "toys"')
+FAKE_OPEN_CLIP = SimpleNamespace(list_models=lambda: ['ToyCLIP'])
 
 
 @pytest.mark.parametrize(
@@ -110,19 +103,17 @@ def test_open_clip_serves_only_models_it_has_with_named_weights(
     model, pretrained, able, monkeypatch
 ):
     monkeypatch.setattr(open_vocabulary, 'find_spec', lambda name: object())
-    monkeypatch.setattr(open_vocabulary, 'import_module', lambda name: FakeOpenClip)
+    monkeypatch.setattr(open_vocabulary, 'import_module', lambda name: FAKE_OPEN_CLIP)
     text = OpenVocabularyLabeller(featured_map(model=model, pretrained=pretrained), {})
     assert (text.labeller is not None) is able
     assert ('not here' in text.encoders['map:clip']) is not able
 
 
 def test_weights_that_cannot_be_loaded_are_named(monkeypatch):
-    def fail(*_):
-        raise RuntimeError('no weights "toys"')
-
     monkeypatch.setattr(open_vocabulary, 'find_spec', lambda name: object())
-    monkeypatch.setattr(open_vocabulary, 'import_module', lambda name: FakeOpenClip)
-    monkeypatch.setattr(open_vocabulary, 'OpenClipEmbedder', fail)
+    monkeypatch.setattr(open_vocabulary, 'import_module', lambda name: FAKE_OPEN_CLIP)
+    broken = Mock(side_effect=RuntimeError('no weights "toys"'))
+    monkeypatch.setattr(open_vocabulary, 'OpenClipEmbedder', broken)
     text = OpenVocabularyLabeller(featured_map(), {})
     assert text.labeller is not None
     with pytest.raises(ConfigError, match=r'ToyCLIP/toys of feature space "clip".*no weights'):

@@ -56,8 +56,7 @@ def write_room(folder, order='<', corners=4):
         f'element face {len(faces)}\nproperty list uchar int vertex_indices\n'
         'property int object_id\nend_header\n'
     )
-    kind = np.dtype([('n', 'u1'), ('i', f'{order}i4', (corners,)),
-                     ('o', f'{order}i4')])  # fmt: skip
+    kind = np.dtype([('n', 'u1'), ('i', f'{order}i4', (corners,)), ('o', f'{order}i4')])
     rows = np.zeros(len(faces), kind)
     rows['n'], rows['i'], rows['o'] = corners, faces, owners
     data = points.astype(f'{order}f4').tobytes() + rows.tobytes()

@@ -172,3 +172,4 @@ def membership_of(rows):
 def write_scan(path, points, **more):
     with path.open('wb') as stream:
         write_ply(stream, {**dict(zip('xyz', points.T, strict=True)), **more})
+    return path
