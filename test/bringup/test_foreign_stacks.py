@@ -9,6 +9,7 @@ import sys
 import pytest
 import yaml
 from support import SUPPORT
+from support.figures import figure_of
 from support.world.runs import run_small, small_config
 
 from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS
@@ -39,16 +40,10 @@ def cloud_stack(how='', **settings):
     return {'name': 'cloud', 'command': command, 'map_topic': TOPIC, **settings}
 
 
-def figure(report, metric, mode=''):
-    wanted, records = (metric, mode, ''), report.runs[0].metrics
-    [found] = [x for x in records if (x.metric, x.mode, x.class_name) == wanted]
-    return found.value
-
-
 def check(report):
     assert report.passed, report
     # The stack copies the labels of our images: nearly all that it mapped is right.
-    assert figure(report, 'accuracy', 'strict') > 0.9
+    assert figure_of(report.runs[0].metrics, 'accuracy', mode='strict') > 0.9
     assert report.runs[0].metrics[0].mapper == 'cloud'
 
 

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from support.figures import figure_of
 from support.world.runs import plans_of, run_small, small_config
 
 from osmabench_ros.base.files import read_json
@@ -65,14 +66,10 @@ def test_the_maps_on_the_way_are_scored(run):
     assert [moment.frames for moment in growth.moments] == [2, 4, 5]
     assert [moment.time_s for moment in growth.moments] == [1.0, 3.0, 4.0]
 
-    def coverage_in(records):
-        [found] = [x for x in records if (x.metric, x.class_name) == ('coverage', '')]
-        return found.value
-
-    coverage = [coverage_in(moment.metrics) for moment in growth.moments]
+    coverage = [figure_of(moment.metrics, 'coverage') for moment in growth.moments]
     assert coverage == sorted(coverage)
     assert coverage[0] > 0.0
-    assert coverage[-1] == coverage_in(report.metrics)
+    assert coverage[-1] == figure_of(report.metrics, 'coverage')
 
 
 def test_a_bag_that_was_not_finished_fails_the_run_again_and_again(tmp_path, monkeypatch):

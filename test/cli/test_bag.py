@@ -5,9 +5,8 @@ import signal
 
 import pytest
 from support import SUPPORT
-from typer.testing import CliRunner
+from support.commands import osmabench
 
-from osmabench_ros.cli.main import app
 from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.sequences.bags.recording_report import read_report
 
@@ -75,7 +74,7 @@ def test_mistakes_are_named_before_a_node_is_started(words, message, tmp_path, m
     (tmp_path / 'mine' / 'thesis').touch()
     before = sorted(tmp_path.rglob('*'))
     with pytest.raises(OsmabenchError, match=message):
-        CliRunner().invoke(app, ['bag', *words.split()], catch_exceptions=False)
+        osmabench('bag', *words.split())
     assert sorted(tmp_path.rglob('*')) == before
 
 

@@ -264,18 +264,13 @@ def test_words_at_fault_are_named_and_nothing_is_written(words, message, tmp_pat
     assert sorted(item.name for item in tmp_path.iterdir()) == ['bag']
 
 
-def test_a_folder_with_anything_else_is_left_alone(tmp_path, bag, out):
+def test_a_report_is_replaced_only_by_force(bag, out):
     evaluate(bag, out)
     first = (out / 'report.json').read_bytes()
     with pytest.raises(errors.RunError, match='use --force'):
         evaluate(bag, out)
     evaluate(bag, out, '--force')
     assert (out / 'report.json').read_bytes() == first
-    (tmp_path / 'mine').mkdir()
-    (tmp_path / 'mine' / 'thesis.tex').touch()
-    with pytest.raises(errors.RunError, match='mine is not empty'):
-        evaluate(bag, tmp_path / 'mine', '--force')
-    assert (tmp_path / 'mine' / 'thesis.tex').exists()
 
 
 def test_requirements_hold_or_the_exit_code_tells(truth, tmp_path, bag):

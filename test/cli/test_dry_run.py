@@ -2,11 +2,10 @@
 
 import pytest
 import yaml
+from support.commands import output_of
 from support.loopback_models import LoopbackModels
 from support.world.runs import small_config
-from typer.testing import CliRunner
 
-from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError
 
 ALL = 'to do: prepare, map, evaluate, finish'
@@ -15,11 +14,9 @@ ALL = 'to do: prepare, map, evaluate, finish'
 def dry_run(tmp_path, *options, **changes):
     file = tmp_path / 'config.yaml'
     file.write_text(yaml.safe_dump(small_config(**changes)))
-    words = ['run', str(file), '--out', str(tmp_path / 'runs'), '--dry-run', *options]
-    result = CliRunner().invoke(app, words, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    output = output_of('run', file, '--out', tmp_path / 'runs', '--dry-run', *options)
     assert not (tmp_path / 'runs').exists()
-    return result.output.splitlines()
+    return output.splitlines()
 
 
 def test_it_lists_the_runs(tmp_path):

@@ -3,13 +3,12 @@
 import signal
 
 import pytest
+from support.commands import osmabench
 from support.programs import run_python
-from typer.testing import CliRunner
 
 from osmabench_ros.base.configuration import version
 from osmabench_ros.bringup import preflight
 from osmabench_ros.bringup.preflight import Finding, Severity
-from osmabench_ros.cli.main import app
 
 START = """
 import importlib.metadata, sys
@@ -67,7 +66,7 @@ def test_a_remedy_is_whole_on_a_narrow_terminal(monkeypatch):
     remedy = "pip install 'osmabench_ros[metrics]' " + 'another-package-of-a-long-name ' * 8
     found = Finding('torch', Severity.ABSENT, 'x' * 120, remedy.strip())
     monkeypatch.setattr(preflight, 'examine', lambda _: [found])
-    text = CliRunner().invoke(app, ['doctor'], env={'COLUMNS': '60'}).output
+    text = osmabench('doctor', COLUMNS='60').output
     assert f'torch: {remedy.strip()}\n' in text
     assert text.count('x') - remedy.count('x') == 120
 

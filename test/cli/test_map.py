@@ -1,21 +1,17 @@
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 from maps.importers.method_files import write_bbq, write_conceptgraphs
-from support.commands import osmabench
+from support.commands import osmabench, output_of
 from support.world.maps import sample_map
 
 from osmabench_ros.base.files import MARKER
 from osmabench_ros.errors import ConfigError, MapError
 from osmabench_ros.maps.storage import read_map, write_map
 
-
-def done(*words):
-    """Call a verb of `map` that must succeed; return its output."""
-    result = osmabench('map', *words)
-    assert result.exit_code == 0, result.output
-    return result.output
+done = partial(output_of, 'map')
 
 
 def test_faults_are_listed_with_exit_code_1(tmp_path):
@@ -53,14 +49,8 @@ def words_of_label(folder, classes):
     """Return the words that label the map in a folder by classes, which are written there."""
     listed = [{'id': number, 'name': name} for number, name in classes.items()]
     (folder / 'classes.json').write_text(json.dumps({'classes': listed}))
-    return [
-        'label',
-        folder / 'map',
-        '--out',
-        folder / 'out',
-        '--label-set',
-        folder / 'classes.json',
-    ]
+    labels = ['--label-set', folder / 'classes.json']
+    return ['label', folder / 'map', '--out', folder / 'out', *labels]
 
 
 def test_a_map_is_labelled_by_text_features(tmp_path):

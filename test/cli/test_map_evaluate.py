@@ -1,12 +1,12 @@
 """A map and ground truth on disk become a report, without ROS."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 import yaml
 from support.commands import osmabench
+from support.figures import figure_of
+from support.programs import run_python
 from support.world.maps import featured_map, labelled_map, write_inputs, write_text_features
 from support.world.runs import small_config
 
@@ -27,9 +27,7 @@ def report_of(out):
 
 
 def value_of(out, metric, mode):
-    wanted = metric, mode, ''
-    [found] = [x for x in report_of(out).metrics if (x.metric, x.mode, x.class_name) == wanted]
-    return found.value
+    return figure_of(report_of(out).metrics, metric, mode=mode)
 
 
 @pytest.fixture
@@ -51,15 +49,6 @@ def test_a_faultless_map_gets_full_marks_and_its_name(folders, tmp_path):
     assert '<h1>faultless</h1>' in page
     for item in report.metrics:
         assert f'<th scope="row">{item.class_name or item.metric}</th>' in page
-
-
-def test_a_worse_map_gets_less(tmp_path):
-    worse = labelled_map()
-    worse.dense.labels[:50] = 3  # half of the chair is called table
-    folders = write_inputs(tmp_path, worse)
-    evaluate(folders, tmp_path / 'out', '--suite', 'osma_segmentation')
-    assert value_of(tmp_path / 'out', 'macc', 'strict') == pytest.approx((0.5 + 1 + 1) / 3)
-    assert value_of(tmp_path / 'out', 'miou', 'strict') == pytest.approx((0.5 + 1 + 2 / 3) / 3)
 
 
 def test_the_same_call_gives_the_same_bytes(folders, tmp_path):
@@ -113,10 +102,6 @@ def test_an_open_vocabulary_map_is_labelled_by_the_text_features_given(tmp_path)
     assert encoders['labels'] == 'ToyCLIP/toys from file toys.npy'
     assert 'text encoder, labels: ToyCLIP/toys from file toys.npy' in result.output
 
-    evaluate(folders, tmp_path / 'without', '--suite', 'osma_segmentation')
-    assert value_of(tmp_path / 'without', 'macc', 'strict') is None
-    assert 'not here' in report_of(tmp_path / 'without').encoders['map:clip']
-
 
 @pytest.mark.parametrize(
     ('break_it', 'error', 'message'),
@@ -160,7 +145,7 @@ def test_no_ros_is_loaded(folders, tmp_path):
     )
     words = ['map', 'evaluate', folders[0], '--ground-truth', folders[1], '--device', 'cpu']
     words += ['--out', tmp_path / 'out', '--suite', 'map_geometry']
-    done = subprocess.run([sys.executable, '-c', script, *words], capture_output=True, text=True)
+    done = run_python('-c', script, *words)
     assert (done.returncode, done.stderr.count('Traceback')) == (0, 0), done.stderr
     assert json.loads((tmp_path / 'out' / 'report.json').read_text())['status'] == 'complete'
 

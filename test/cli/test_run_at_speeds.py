@@ -2,11 +2,10 @@
 
 import pytest
 import yaml
+from support.commands import osmabench, output_of
 from support.world.runs import small_config
-from typer.testing import CliRunner
 
 from osmabench_ros.bringup.runner import matrix_runner
-from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError, RequirementError, RunError
 from osmabench_ros.runs.config import SweepConfig
 from osmabench_ros.runs.sweep import SweepPoint, SweepReport, SweepSeries
@@ -42,18 +41,13 @@ def made(point):
     return SweepReport(name='own', max_loss=0.05, series=(series,))
 
 
-def call(*words):
-    return CliRunner().invoke(app, ['run', *map(str, words)])
-
-
 @pytest.mark.parametrize(
     ('speeds', 'expected'), [('auto', (1, 3)), ('0.5, 2,4', (0.5, 2, 4)), ('4,2', (2, 4))]
 )
 def test_speeds_of_the_command_line_win_over_the_configuration(config, asked, speeds, expected):
-    result = call(config, '--speeds', speeds)
-    assert result.exit_code == 0, result.output
+    output = output_of('run', config, '--speeds', speeds)
     assert asked == [SweepConfig(speeds=expected, max_loss=0.1)]
-    assert 'fastest speed with at most 5 % loss: 2' in result.output
+    assert 'fastest speed with at most 5 % loss: 2' in output
 
 
 @pytest.mark.parametrize(
@@ -65,10 +59,8 @@ def test_speeds_of_the_command_line_win_over_the_configuration(config, asked, sp
     ],
 )
 def test_speeds_that_make_no_sense_are_refused(config, asked, words, named):
-    result = call(config, *words)
-    assert isinstance(result.exception, ConfigError)
     with pytest.raises(ConfigError, match=named):
-        raise result.exception
+        osmabench('run', config, *words)
     assert asked == []
 
 
@@ -81,6 +73,5 @@ def test_speeds_that_make_no_sense_are_refused(config, asked, words, named):
 )
 def test_the_verdict_is_the_exit_code(config, monkeypatch, point, kind, named):
     monkeypatch.setattr(matrix_runner, 'run_sweep', lambda *_words, **_named: made(point))
-    result = call(config, '--speeds', 'auto')
-    assert type(result.exception) is kind
-    assert named in str(result.exception)
+    with pytest.raises(kind, match=named):
+        osmabench('run', config, '--speeds', 'auto')

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
-from support.commands import osmabench
+from support.commands import output_of
 from support.world.scenes import ramp_house, room_scene
 
 from osmabench_ros.errors import RunError, SimulationError
@@ -19,9 +19,7 @@ pytestmark = pytest.mark.gl
 
 
 def checked(folder, *options):
-    result = osmabench('scene', 'check', folder, '-o', folder.parent / 'a.png', *options)
-    assert result.exit_code == 0, result.output
-    return result.output
+    return output_of('scene', 'check', folder, '-o', folder.parent / 'a.png', *options)
 
 
 def test_ids_are_drawn_and_doubts_are_named(tmp_path):

@@ -1,11 +1,11 @@
 import json
-import subprocess
-import sys
+from functools import partial
 
 import pytest
 from PIL import Image
-from support.commands import osmabench
+from support.commands import output_of
 from support.gltf_files import write_gltf
+from support.programs import run_python
 
 from osmabench_ros.errors import RunError, SceneError
 from osmabench_ros.scenes.loading import load_scene
@@ -15,10 +15,7 @@ WORLD = """<sdf version="1.7"><world name="w"><model name="Box_1"><link name="l"
 </link></model></world></sdf>"""
 
 
-def run(*words):
-    result = osmabench('scene', *words)
-    assert result.exit_code == 0, result.output
-    return result.output
+run = partial(output_of, 'scene')
 
 
 def test_world_becomes_a_folder(tmp_path):
@@ -40,11 +37,8 @@ def test_warnings_are_one_line_each(tmp_path):
     write_gltf(tmp_path / 'x.gltf', 'x.png', nodes=nodes, skins=[{'joints': [0]}])
     manifest = {'name': 'n', 'file': 'x.gltf', 'nodes': {'[puppet]': {'class': 'doll'}}}
     (tmp_path / 'scene.json').write_text(json.dumps(manifest))
-    script = (
-        'import sys; sys.argv[0] = "osmabench"; from osmabench_ros.cli.main import main; main()'
-    )
-    words = ['scene', 'import', str(tmp_path), '--out', str(tmp_path / 'out')]
-    done = subprocess.run([sys.executable, '-c', script, *words], capture_output=True, text=True)
+    words = ['scene', 'import', tmp_path, '--out', tmp_path / 'out']
+    done = run_python('-m', 'osmabench_ros.cli', *words)
     assert done.returncode == 0, done.stderr
     skin, *implausible = done.stderr.splitlines()
     assert skin.startswith(f'warning: {tmp_path}/x.gltf: node "[puppet]" has a skin')

@@ -2,21 +2,18 @@ import csv
 import io
 import json
 import pickle
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.commands import osmabench
+from support.commands import output_of
 from support.published_data import SEGMENTATION
 
 from osmabench_ros.errors import MapError, MetricError, UnsafePickleError
 from osmabench_ros.metrics.confusion import ConfusionMatrix, read_confusions, write_confusions
 
-
-def score(*arguments):
-    result = osmabench('score', 'confusion', *arguments)
-    assert result.exit_code == 0
-    return result.output
+score = partial(output_of, 'score', 'confusion')
 
 
 def rows_of(text):
@@ -86,7 +83,7 @@ def test_saved_answers_of_two_methods_have_a_column_for_the_source(tmp_path):
         folder.mkdir()
         content = json.dumps([{**row, 'similar': verdict}])
         (folder / 'apt_0_baseline_evaluated.json').write_text(content)
-    rows = rows_of(osmabench('score', 'answers', tmp_path, '--no-baselines').output)
+    rows = rows_of(output_of('score', 'answers', tmp_path, '--no-baselines'))
     assert [Path(r['source']).name for r in rows] == ['bbq', 'cg']
     assert {(row['scene'], row['condition']) for row in rows} == {('apt_0', 'baseline')}
     assert [(row['unjudged'], row['accuracy']) for row in rows] == [('1', '0.0'), ('0', '1.0')]

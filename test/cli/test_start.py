@@ -2,11 +2,8 @@
 
 import json
 
-from support.commands import commands
+from support.commands import commands, osmabench
 from support.programs import run_python
-from typer.testing import CliRunner
-
-from osmabench_ros.cli.main import app
 
 GROUPS = ['demo', 'run', 'status', 'report', 'compare', 'export', 'scene', 'map', 'bag', 'score',
           'vqa', 'conditions', 'doctor']  # fmt: skip
@@ -36,7 +33,7 @@ def test_help_and_errors_of_every_command_import_nothing_heavy():
 
 def test_every_command_is_listed_with_the_first_sentence_of_its_help():
     lists = {
-        group: ' '.join(CliRunner().invoke(app, [*group.split(), '--help']).output.split())
+        group: ' '.join(osmabench(*group.split(), '--help').output.split())
         for group in ('', *GROUPS)
     }
     for name, command in commands().items():
@@ -47,6 +44,6 @@ def test_every_command_is_listed_with_the_first_sentence_of_its_help():
 
 
 def test_a_wrong_command_gets_the_nearest_one():
-    done = CliRunner().invoke(app, ['map', 'evalute'])
+    done = osmabench('map', 'evalute')
     assert done.exit_code == 2
     assert "'evaluate'" in done.output

@@ -4,6 +4,7 @@ import os
 
 import pytest
 from rosbags.rosbag2 import StoragePlugin
+from support.figures import figure_of
 from support.world.bags import FOREIGN, S, header, make, point_cloud, write_messages
 from support.world.maps import cloud, labelled_map, write_inputs
 from support.world.recorded_room import START_NS, labels, own_map, write_room
@@ -24,15 +25,6 @@ def content_of(folder):
 def evaluated(bag, out, truth=None, **more):
     source = BagSource(path=bag, config=load_config('single_run'), run=truth, device='cpu', **more)
     return evaluate_bag(source, [SuiteConfig(name='map_geometry')], out).report
-
-
-def value(report, suite, metric):
-    [found] = [
-        item.value
-        for item in report.metrics
-        if (item.suite, item.metric, item.class_name) == (suite, metric, '')
-    ]
-    return found
 
 
 def test_labels_come_from_either_package(tmp_path):
@@ -83,10 +75,8 @@ def test_the_map_is_scored_as_it_was_at_a_time(tmp_path):
     _, truth = write_inputs(tmp_path, labelled_map())
     bag = growing(tmp_path)
     # The first message is at 1 s of the recording's second count: 0 s after its start.
-    shares = [
-        value(evaluated(bag, tmp_path / str(at), truth, at_s=at), 'map_geometry', 'coverage')
-        for at in (0.0, 1.5, None)
-    ]
+    reports = [evaluated(bag, tmp_path / str(at), truth, at_s=at) for at in (0.0, 1.5, None)]
+    shares = [figure_of(report.metrics, 'coverage', suite='map_geometry') for report in reports]
     assert shares == [pytest.approx(1 / 3), pytest.approx(2 / 3), 1.0]
     report = evaluated(bag, tmp_path / 'last', truth)
     assert any('geometry only' in remark for remark in report.remarks)
@@ -102,7 +92,7 @@ def test_a_bag_that_was_cut_off_is_read_as_far_as_it_goes_and_says_so(tmp_path):
     [file] = bag.glob('*.mcap')
     os.truncate(file, file.stat().st_size * 3 // 4)
     report = evaluated(bag, tmp_path / 'out')
-    assert value(report, 'map_statistics', 'points') == 300
+    assert figure_of(report.metrics, 'points', suite='map_statistics') == 300
     assert any(remark.startswith('the bag is not complete') for remark in report.remarks)
 
 
@@ -122,8 +112,8 @@ def test_a_bag_of_humble_takes_definitions_from_files(tmp_path):
         if name.startswith('vision_msgs'):
             (folder / f'{name.rpartition("/")[2]}.msg').write_text(text)
     report = evaluated(bag, tmp_path / 'out', msg_paths=(folder,))
-    assert value(report, 'map_statistics', 'nodes') == 1
-    assert value(report, 'map_statistics', 'points') is None
+    assert figure_of(report.metrics, 'nodes', suite='map_statistics') == 1
+    assert figure_of(report.metrics, 'points', suite='map_statistics') is None
     assert any('no points' in remark for remark in report.remarks)
 
 

@@ -2,15 +2,14 @@
 
 import numpy as np
 import pytest
+from support.commands import output_of
+from support.world.runs import matrix_config
 from support.world.scenes import room_scene
-from typer.testing import CliRunner
 
 from osmabench_ros.base.files import MARKER, sha256_of
 from osmabench_ros.base.progress import silent
-from osmabench_ros.cli.main import app
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs import generation
-from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.generation import WRITERS, generate_sequences
 from osmabench_ros.runs.preparation import Preparation
 from osmabench_ros.runs.run_manifest import MANIFEST
@@ -21,13 +20,10 @@ from osmabench_ros.simulation.robot_path import RobotPath
 pytestmark = pytest.mark.gl
 
 DATA = {
-    'name': 'room',
     'scenes': [{'reference': 'apartment', 'seed': 3}],
     'conditions': ['baseline', 'velocity'],
-    'mappers': [{'name': 'oracle'}],
     'camera': {'width': 32, 'height': 24, 'mounting_height_m': 1.2},
     'trajectory': {'goals': 1, 'frame_rate_hz': 2.0, 'max_frames': 6},
-    'suites': [{'name': 'map_geometry'}],
 }
 ALL = list(WRITERS)
 NAME = 'test.room.3'
@@ -38,7 +34,7 @@ def rooms():
 
 
 def configuration(**changes):
-    return parse_config({**DATA, **changes}, 'test')
+    return matrix_config(**{**DATA, **changes})
 
 
 @pytest.fixture(autouse=True)
@@ -123,13 +119,11 @@ def test_refuses_to_overwrite_what_is_of_another_configuration(tmp_path):
 def test_on_the_command_line(tmp_path):
     file = tmp_path / 'room.yaml'
     file.write_text(configuration(conditions=['baseline']).model_dump_json())
-    arguments = ['scene', 'generate', str(file), '--format', 'scannet', '--format', 'mcap']
-    first = CliRunner().invoke(app, [*arguments, '--out', str(tmp_path / 'out')])
-    assert first.exit_code == 0, first.output
+    words = ['scene', 'generate', file, '--format', 'scannet', '--format', 'mcap']
     folders = [str(tmp_path / 'out' / form / 'baseline' / NAME) for form in ('scannet', 'mcap')]
-    assert first.stdout.split() == folders
-    again = CliRunner().invoke(app, [*arguments, '--out', str(tmp_path / 'out')])
-    assert again.stdout.splitlines() == [f'{folder} (kept)' for folder in folders]
+    for kept in ('', ' (kept)'):
+        output = output_of(*words, '--out', tmp_path / 'out')
+        assert output.splitlines() == [folder + kept for folder in folders]
 
 
 def test_ground_truth_is_made_once_for_the_same_path(tmp_path):

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from support.figures import figure_of
 from support.world import maps
 
 from osmabench_ros.errors import ConfigError
@@ -37,15 +38,6 @@ def evaluated(directory, semantic_map, suite, **files):
     return evaluate_map(inputs, [suite])
 
 
-def value_of(report, metric, mode):
-    [found] = [
-        item.value
-        for item in report.metrics
-        if (item.metric, item.mode, item.class_name) == (metric, mode, '')
-    ]
-    return found
-
-
 @pytest.mark.parametrize('swapped', [False, True])
 def test_openlex3d_gets_the_text_of_the_maps_own_encoder(swapped, tmp_path):
     words = {'chair': [1.0, 0, 0], 'rug': [0, 1.0, 0], 'table': [0, 0, 1.0]}
@@ -59,16 +51,18 @@ def test_openlex3d_gets_the_text_of_the_maps_own_encoder(swapped, tmp_path):
         SuiteConfig(name='openlex3d', options={'tiers': str(tmp_path / 'tiers.json')}),
         ToyCLIP=maps.write_text_features(tmp_path / 'toys.npy', words),
     )
-    assert value_of(report, 'top1_synonym', 'strict') == pytest.approx(1 / 3 if swapped else 1.0)
+    found = figure_of(report.metrics, 'top1_synonym', mode='strict')
+    assert found == pytest.approx(1 / 3 if swapped else 1.0)
     assert report.encoders['prompts'] == 'ToyCLIP/toys from file toys.npy'
 
 
 @needs_embedder
 def test_a_map_of_captions_alone_is_scored(tmp_path):
     report = evaluated(tmp_path, maps.captioned_map(), SuiteConfig(name='osma_segmentation'))
-    assert value_of(report, 'macc', 'strict') == value_of(report, 'macc', 'compat') == 1.0
+    for mode in ('strict', 'compat'):
+        assert figure_of(report.metrics, 'macc', mode=mode) == 1.0
     # Top-k accuracies follow the rankings of the nodes.
-    assert value_of(report, 'top3_accuracy', 'strict') == 1.0
+    assert figure_of(report.metrics, 'top3_accuracy', mode='strict') == 1.0
     encoder = 'all-MiniLM-L6-v2 on captions'
     assert report.encoders == {'labels': encoder, 'node_labels': encoder}
 
@@ -82,8 +76,8 @@ def test_labels_alike_in_meaning_count_by_embedding(tmp_path):
     ]
     renamed = replace(source, graph=replace(source.graph, nodes=tuple(nodes)))
     report = evaluated(tmp_path, renamed, SuiteConfig(name='scene_graph'))
-    assert value_of(report, 'label_accuracy', 'strict') == 0.5
-    assert value_of(report, 'label_accuracy_embedding', 'strict') == 1.0
+    assert figure_of(report.metrics, 'label_accuracy', mode='strict') == 0.5
+    assert figure_of(report.metrics, 'label_accuracy_embedding', mode='strict') == 1.0
     assert report.encoders == {'similarity': 'all-MiniLM-L6-v2'}
 
 

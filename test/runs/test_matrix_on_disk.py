@@ -3,11 +3,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from support.commands import osmabench
 from support.world.matrix import left_by_a_command, write_matrix
-from typer.testing import CliRunner
 
 from osmabench_ros.base.files import read_json, write_json
-from osmabench_ros.cli.main import app
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.evaluation import INCOMPLETE
 from osmabench_ros.runs.matrix_on_disk import MatrixOnDisk, Stage, matrices_at
@@ -37,12 +36,12 @@ def runs(left, tmp_path):
 
 
 def status(*words):
-    done = CliRunner().invoke(app, ['status', *words], env={'COLUMNS': '300'})
+    done = osmabench('status', *words, COLUMNS='300')
     return done.exit_code, done.output
 
 
 def states(path):
-    code, text = status(str(path), '--json')
+    code, text = status(path, '--json')
     assert code == 1
     [document] = json.loads(text)
     assert sum(document['counts'].values()) == len(document['runs'])
@@ -62,7 +61,7 @@ def test_every_state_is_told_apart(runs):
 
 
 def test_people_read_counts_and_the_first_and_last_line_of_an_error(runs):
-    code, text = status(str(runs.root))
+    code, text = status(runs.root)
     assert code == 1
     assert 'vqa: no server at all' in text
     assert 'Traceback' not in text
@@ -74,7 +73,7 @@ def test_all_done_is_success(left, tmp_path):
     manifest = read_json(found.root / 'manifest.json')
     manifest['config']['mappers'] = manifest['config']['mappers'][:2]
     write_json(found.root / 'manifest.json', manifest)
-    code, text = status(str(found.root))
+    code, text = status(found.root)
     assert code == 0
     assert '4 done' in text
 
@@ -92,9 +91,8 @@ def test_what_holds_no_runs_is_refused(tmp_path):
 @pytest.mark.full
 def test_report_ends_as_a_run_does(runs, tmp_path):
     out = tmp_path / 'merged'
-    done = CliRunner().invoke(app, ['report', str(runs.root), '--out', str(out)])
-    assert isinstance(done.exception, RunError)
-    assert '3 of 4 runs did not complete' in str(done.exception)
+    with pytest.raises(RunError, match='3 of 4 runs did not complete'):
+        osmabench('report', runs.root, '--out', out)
     assert (out / 'report.html').exists()
 
 

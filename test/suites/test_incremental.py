@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+from support.figures import figure_of
 
 from osmabench_ros.metrics.over_time import ScoresAtTime, make_over_time_records
 from osmabench_ros.suites.map_geometry import MapGeometrySuite
@@ -17,10 +18,7 @@ def test_scores_grow_with_the_map_and_early_quality_counts(context, with_dense):
         return ScoresAtTime(10 * seen, 2.0 * seen, tuple(records))
 
     moments = [score(seen) for seen in (1, 2, 4)]
-    coverage = [
-        next(r.value for r in moment.metrics if r.metric == 'coverage' and not r.class_name)
-        for moment in moments
-    ]
+    coverage = [figure_of(moment.metrics, 'coverage') for moment in moments]
     assert coverage == sorted(coverage)
     assert coverage[-1] == 1.0
     found = {

@@ -5,7 +5,7 @@ import io
 import json
 
 import pytest
-from support.commands import osmabench
+from support.commands import output_of
 from support.loopback_models import LoopbackModels, Misstep, cached_client
 from support.world.scenes import write_space3d_folder
 
@@ -109,9 +109,7 @@ def accept(prompt):
 
 
 def score(*arguments):
-    result = osmabench('score', 'space3d', *arguments)
-    assert result.exit_code == 0, result.output
-    return next(csv.DictReader(io.StringIO(result.stdout)))
+    return next(csv.DictReader(io.StringIO(output_of('score', 'space3d', *arguments))))
 
 
 @pytest.fixture

@@ -35,9 +35,16 @@ def parse(words):
         command.make_context(command.name, list(words))
 
 
-def osmabench(*words):
+def osmabench(*words, **variables):
     """Call the command in this process; raise its error, or return its output and exit code."""
-    result = CliRunner().invoke(app, [str(word) for word in words])
+    result = CliRunner().invoke(app, [str(word) for word in words], env=variables)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
+
+
+def output_of(*words):
+    """Call the command, which must succeed; return what it prints."""
+    result = osmabench(*words)
+    assert result.exit_code == 0, result.output
+    return result.stdout

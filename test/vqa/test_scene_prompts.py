@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import yaml
 from support import scripted_model
+from support.commands import output_of
 from support.loopback_models import LoopbackModels
 from support.scripted_model import DINING, ROOMS
-from typer.testing import CliRunner
 
-from osmabench_ros.cli.main import app
 from osmabench_ros.errors import LanguageModelError
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.vqa.scene_prompts import (
@@ -126,9 +125,7 @@ def test_commands_lead_from_prompts_to_scenes_and_questions(server, tmp_path, mo
         ['questions', specs, '--out', exact],
         ['questions', specs, '--out', by_model, *model],
     ):
-        done = CliRunner().invoke(app, ['scene', *call])
-        assert done.exit_code == 0, done.output
-        assert 'sk-secret' not in done.output
+        assert 'sk-secret' not in output_of('scene', *call)
     file = tmp_path / 'specs' / 'office_1.yaml'
     assert yaml.safe_load(file.read_text())['prompt'] == OFFICE
     assert load_scene(str(file)).name == 'office_1_seed_0'

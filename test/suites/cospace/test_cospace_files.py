@@ -3,10 +3,9 @@
 import json
 
 import pytest
+from support.commands import output_of
 from support.published_rows import OPTIONS, line
-from typer.testing import CliRunner
 
-from osmabench_ros.cli.score import app
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.suites.cospace.answering import COMPASS, Order, Task
@@ -74,9 +73,8 @@ def test_figures_by_task_and_order_with_baselines(tmp_path):
         assert scores[mode, 'CNT', '2']['random'] == pytest.approx(0.1)
         assert scores[mode, 'PLA-QA', 'clockwise']['accuracy'] == 1.0
         assert scores[mode, 'PLA-Dec', 'clockwise']['accuracy'] == 0.0
-    found = CliRunner().invoke(app, ['cospace', str(file), '--format', 'json'])
-    assert found.exit_code == 0
-    assert len(json.loads(found.output)) == len(scores)
+    output = output_of('score', 'cospace', file, '--format', 'json')
+    assert len(json.loads(output)) == len(scores)
 
 
 def test_annotations_alone_give_the_baselines(tmp_path):

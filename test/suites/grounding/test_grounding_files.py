@@ -4,11 +4,10 @@ import csv
 import json
 
 import pytest
+from support.commands import output_of
 from support.published_rows import boxed
 from support.world.scenes import truth_of_room
-from typer.testing import CliRunner
 
-from osmabench_ros.cli.score import app
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.suites.grounding.suite import (
     REFERIT3D,
@@ -52,8 +51,8 @@ def test_scanrefer_in_both_modes(tmp_path):
     assert found['strict', '', 'acc_05'] == 2 / 4
     assert found['strict', 'unique', 'acc_025'] == 1 / 2
     assert found['strict', 'multiple', 'acc_05'] == 1 / 2
-    arguments = ['grounding', str(said), '--truth', str(truth), '--format', 'json']
-    assert len(json.loads(CliRunner().invoke(app, arguments).output)) == len(found)
+    output = output_of('score', 'grounding', said, '--truth', truth, '--format', 'json')
+    assert len(json.loads(output)) == len(found)
 
 
 NR3D = [
@@ -96,7 +95,7 @@ def test_nr3d_by_difficulty_and_viewpoint(tmp_path):
     keys = ('stimulus_id', 'utterance', 'tokens', 'mentions_target_class', 'predicted_id')
     rows = [dict(zip(keys, row, strict=True)) for row in NR3D]
     assert read_expressions(written(tmp_path / 'nr3d.json', rows)) == read
-    assert CliRunner().invoke(app, ['grounding', str(file)]).exit_code == 0
+    assert output_of('score', 'grounding', file)
 
 
 def test_expressions_of_scanrefer_are_asked_of_the_scene_that_they_are_about(tmp_path):

@@ -6,10 +6,9 @@ import json
 
 import numpy as np
 import pytest
+from support.commands import output_of
 from support.published_rows import change
-from typer.testing import CliRunner
 
-from osmabench_ros.cli.score import app
 from osmabench_ros.errors import QuestionError
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.suites.hypo3d import published
@@ -126,14 +125,11 @@ def test_similarity_is_the_mean_cosine_of_normalised_answers(file, monkeypatch):
 
 
 def test_the_command_prints_all_groups_of_both_modes(file):
-    found = CliRunner().invoke(app, ['hypo3d', str(file)])
-    assert found.exit_code == 0, found.output
-    rows = list(csv.DictReader(io.StringIO(found.output)))
+    rows = list(csv.DictReader(io.StringIO(output_of('score', 'hypo3d', file))))
     assert {row['mode'] for row in rows} == {'compat', 'strict'}
     assert (rows[0]['change_type'], rows[0]['em'], rows[0]['pm']) == ('', '0.25', '0.375')
     assert bool(rows[0]['similarity']) is SentenceEmbedder.is_available()
-    as_json = CliRunner().invoke(app, ['hypo3d', str(file), '--format', 'json'])
-    assert len(json.loads(as_json.output)) == len(rows)
+    assert len(json.loads(output_of('score', 'hypo3d', file, '--format', 'json'))) == len(rows)
 
 
 def test_a_file_without_predictions_is_refused_with_its_place(tmp_path, file):

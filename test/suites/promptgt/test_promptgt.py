@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from typer.testing import CliRunner
+from support.commands import output_of
 
 from osmabench_ros.base.configuration import config_path, described_names
-from osmabench_ros.cli.main import app
 from osmabench_ros.errors import SceneError
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.scenes.changes import Remove, apply_changes
@@ -265,7 +264,7 @@ def test_blocks_are_aggregated_as_published_with_unknowns_in_the_denominator(tmp
         1,
         pytest.approx(1 / 3),
     )
-    call = ['score', 'promptgt', str(standard), str(prompt), '--format', 'json']
-    assert json.loads(CliRunner().invoke(app, call).output) == [row]
+    output = output_of('score', 'promptgt', standard, prompt, '--format', 'json')
+    assert json.loads(output) == [row]
     assert promptgt.place_of(Path('/data/bbq_run/nominal/manipuland_stage__x.json')) == (
         'BBQ', 'manipuland', 'no_lights')  # fmt: skip
