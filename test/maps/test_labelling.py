@@ -6,12 +6,8 @@ from maps.importers.method_files import write_bbq, write_openscene
 from support.world.maps import sample_map
 
 from osmabench_ros.errors import MapError
+from osmabench_ros.maps import labelling
 from osmabench_ros.maps.importer import import_map
-from osmabench_ros.maps.labelling import (
-    average_text_features,
-    label_by_features,
-    read_text_features,
-)
 from osmabench_ros.maps.storage import read_map, write_map
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
 
@@ -27,7 +23,7 @@ def cosines(vectors, text):
 
 def test_nodes_and_points_get_the_class_of_highest_cosine():
     source = sample_map()
-    made = label_by_features(source, TEXT, LABELS)
+    made = labelling.label_by_features(source, TEXT, LABELS)
     similarity = cosines(source.feature_spaces['clip'].vectors, TEXT)
     table = made.graph.by_id[4]
     order = np.argsort(-similarity[0])
@@ -45,14 +41,14 @@ def test_nodes_and_points_get_the_class_of_highest_cosine():
 
 
 def test_what_has_no_feature_keeps_its_name_with_the_new_class_id():
-    cup = label_by_features(sample_map(), TEXT, LABELS).graph.by_id[7]
+    cup = labelling.label_by_features(sample_map(), TEXT, LABELS).graph.by_id[7]
     assert [(label.name, label.class_id) for label in cup.labels] == [('cup', 10)]
 
 
 def test_points_without_features_take_the_label_of_their_node():
     source = sample_map()
     dense = dataclasses.replace(source.dense, feature_rows=None, feature_space='')
-    made = label_by_features(dataclasses.replace(source, dense=dense), TEXT, LABELS)
+    made = labelling.label_by_features(dataclasses.replace(source, dense=dense), TEXT, LABELS)
     table = made.graph.by_id[4].class_id
     assert made.dense.labels.tolist() == [10, table, UNLABELLED] * 2
 
@@ -61,7 +57,7 @@ def test_points_never_seen_stay_unlabelled(tmp_path):
     features = write_openscene(tmp_path)
     source = import_map('openscene', tmp_path)
     text = np.random.default_rng(1).normal(size=(4, 768))
-    made = label_by_features(source, text, LABELS)
+    made = labelling.label_by_features(source, text, LABELS)
     seen = (features != 0).any(axis=1)
     best = cosines(features[seen], text).argmax(axis=1) + 10
     assert made.dense.labels[seen].tolist() == best.tolist()
@@ -69,7 +65,7 @@ def test_points_never_seen_stay_unlabelled(tmp_path):
 
 
 def test_a_labelled_map_is_sound(tmp_path):
-    made = label_by_features(sample_map(), TEXT, LABELS)
+    made = labelling.label_by_features(sample_map(), TEXT, LABELS)
     write_map(made, tmp_path / 'map')
     again = read_map(tmp_path / 'map')
     assert again.label_set == LABELS
@@ -82,14 +78,14 @@ def test_templates_are_normalised_averaged_and_normalised():
     for i in range(4):
         mean = sum(features[t, i] / np.sqrt((features[t, i] ** 2).sum()) for t in range(3)) / 3
         expected.append(mean / np.sqrt((mean**2).sum()))
-    np.testing.assert_allclose(average_text_features(features), expected, rtol=1e-6)
+    np.testing.assert_allclose(labelling.average_text_features(features), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize('shape', [(4, 5), (3, 4, 5)])
 def test_text_features_are_read_from_a_file(tmp_path, shape):
     features = np.random.default_rng(3).normal(size=shape)
     np.save(tmp_path / 'text.npy', features)
-    read = read_text_features(tmp_path / 'text.npy', LABELS)
+    read = labelling.read_text_features(tmp_path / 'text.npy', LABELS)
     assert read.shape == (4, 5)
     np.testing.assert_allclose(np.linalg.norm(read, axis=1), 1, rtol=1e-6)
 
@@ -97,7 +93,7 @@ def test_text_features_are_read_from_a_file(tmp_path, shape):
 def test_text_features_of_other_classes_are_refused(tmp_path):
     np.save(tmp_path / 'text.npy', np.ones((3, 5)))
     with pytest.raises(MapError, match=r'text\.npy is \(3, 5\); label set "own" has 4 classes'):
-        read_text_features(tmp_path / 'text.npy', LABELS)
+        labelling.read_text_features(tmp_path / 'text.npy', LABELS)
 
 
 @pytest.mark.parametrize(
@@ -111,11 +107,11 @@ def test_text_features_of_other_classes_are_refused(tmp_path):
 )
 def test_text_that_does_not_fit_is_refused(text, space, message):
     with pytest.raises(MapError, match=message):
-        label_by_features(sample_map(), text, LABELS, space=space)
+        labelling.label_by_features(sample_map(), text, LABELS, space=space)
 
 
 def test_a_map_without_comparable_features_says_so(tmp_path):
     write_bbq(tmp_path)
     raw = import_map('bbq', tmp_path)
     with pytest.raises(MapError, match='map of bbq has no features that text can be compared'):
-        label_by_features(raw, np.ones((4, 384)), LABELS)
+        labelling.label_by_features(raw, np.ones((4, 384)), LABELS)

@@ -19,16 +19,11 @@ from osmabench_ros.base.files import MARKER, claim_folder, write_json, write_tex
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.errors import IncompleteError, RunError
 from osmabench_ros.maps.storage import write_map
+from osmabench_ros.runs import run_manifest
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluation import EvaluationInputs, EvaluationJob, evaluate_run
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.report_model import RunReport, Status, without_classes
-from osmabench_ros.runs.run_manifest import (
-    METRICS,
-    finish_run,
-    has_metrics,
-    read_finished,
-)
 from osmabench_ros.sequences.ground_truth import write_ground_truth
 from osmabench_ros.suites.map_geometry import MapGeometrySuite
 from osmabench_ros.vqa.question_files import read_complete
@@ -74,14 +69,14 @@ def done(tmp_path):
     write_map(labelled_map(), plan.map_directory)
     evaluate_run(EvaluationInputs.of_plan(plan), [SuiteConfig(name='osma_segmentation')])
     write_text(plan.directory / 'growth.json', '{}')
-    finish_run(plan)
+    run_manifest.finish_run(plan)
     return plan
 
 
 def test_what_is_as_it_was_counts(done):
     before = {path: path.read_bytes() for path in done.root.rglob('*') if path.is_file()}
-    assert read_finished(done).run_id == RUN
-    finish_run(done)
+    assert run_manifest.read_finished(done).run_id == RUN
+    run_manifest.finish_run(done)
     assert {path: path.read_bytes() for path in done.root.rglob('*') if path.is_file()} == before
 
 
@@ -91,7 +86,7 @@ def test_what_has_changed_is_named_and_counts_no_more(change, done):
     alter(done.root / file)
     words = f'run {RUN} is done, but has changed since: .*{re.escape(named)}; restore .* --fresh'
     with pytest.raises(RunError, match=words):
-        read_finished(done)
+        run_manifest.read_finished(done)
 
 
 def test_a_report_of_something_else_is_told(done):
@@ -100,13 +95,13 @@ def test_a_report_of_something_else_is_told(done):
     with pytest.raises(
         RunError, match=r'report.json is malformed: .*: Field required; restore it'
     ):
-        read_finished(done)
+        run_manifest.read_finished(done)
 
 
 def test_the_figures_of_no_single_class_lie_beside_the_report(done):
     whole = read_model(RunReport, done.report_file)
-    assert has_metrics(done.directory)
-    noted = read_model(RunReport, done.directory / METRICS)
+    assert run_manifest.has_metrics(done.directory)
+    noted = read_model(RunReport, done.directory / run_manifest.METRICS)
     assert noted == without_classes(whole)
     of_classes = [item for item in whole.metrics if item.class_name]
     assert of_classes
@@ -114,11 +109,11 @@ def test_the_figures_of_no_single_class_lie_beside_the_report(done):
 
 
 def test_figures_of_an_earlier_report_count_no_more(done):
-    noted = (done.directory / METRICS).stat().st_mtime_ns
+    noted = (done.directory / run_manifest.METRICS).stat().st_mtime_ns
     os.utime(done.report_file, ns=(noted + 1, noted + 1))
-    assert not has_metrics(done.directory)
-    finish_run(done)
-    assert has_metrics(done.directory)
+    assert not run_manifest.has_metrics(done.directory)
+    run_manifest.finish_run(done)
+    assert run_manifest.has_metrics(done.directory)
 
 
 SUITES = [

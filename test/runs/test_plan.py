@@ -8,11 +8,7 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.ros.node.settings import BridgeSettings
 from osmabench_ros.runs.plan import config_digest
 from osmabench_ros.runs.run_manifest import config_of_run
-from osmabench_ros.simulation.conditions import (
-    list_conditions,
-    load_condition,
-    parse_condition_text,
-)
+from osmabench_ros.simulation import conditions
 
 
 def config(**parts):
@@ -121,10 +117,10 @@ def test_a_condition_that_is_edited_meanwhile_renders_as_it_was_hashed(tmp_path)
     assert given.lighting.exposure == 0.5
 
 
-@pytest.mark.parametrize('name', list_conditions())
+@pytest.mark.parametrize('name', conditions.list_conditions())
 def test_every_condition_reaches_a_node_as_it_is(name):
-    condition = load_condition(name)
-    assert parse_condition_text(condition.model_dump_json()) == condition
+    condition = conditions.load_condition(name)
+    assert conditions.parse_condition_text(condition.model_dump_json()) == condition
     written = BridgeSettings(condition=condition).model_dump_json()
     assert BridgeSettings.model_validate_json(written).condition == condition
 

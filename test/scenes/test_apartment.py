@@ -8,20 +8,9 @@ from support.sizes import few
 
 from osmabench_ros.errors import SceneError
 from osmabench_ros.runs.run_manifest import scene_digest
+from osmabench_ros.scenes.apartment import generate, pieces
 from osmabench_ros.scenes.apartment.finishes import Style, find_finish
-from osmabench_ros.scenes.apartment.generate import (
-    APARTMENT_LABELS,
-    assemble,
-    draw_apartment,
-    generate_apartment,
-)
 from osmabench_ros.scenes.apartment.layout import WALL_M
-from osmabench_ros.scenes.apartment.pieces import (
-    Body,
-    build,
-    get_piece_classes,
-    list_specifiable_classes,
-)
 from osmabench_ros.scenes.apartment.tables import evaluate, read_room, read_table
 from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.scenes.visibility import sample_surface
@@ -35,11 +24,11 @@ DOOR = {'door', 'door frame'}
 
 @pytest.fixture(scope='module', params=few(SEEDS, 0, 1_000_003), ids=lambda value: f'seed{value}')
 def apartment(request):
-    plan, placed = draw_apartment(request.param)
+    plan, placed = generate.draw_apartment(request.param)
     number = {id(item): i for i, item in enumerate(placed, start=1)}
     carried = (item for item in placed if item.carrier is not None)
     carriers = {number[id(x)]: (x.relation, number[id(x.carrier)]) for x in carried}
-    scene = assemble(request.param, plan, placed)
+    scene = generate.assemble(request.param, plan, placed)
     return SimpleNamespace(scene=scene, plan=plan, carriers=carriers)
 
 
@@ -204,7 +193,7 @@ def test_every_node_is_part_of_its_room(apartment, graph):
 
 
 def test_same_seed_same_apartment_other_seed_another():
-    first, again, other = (generate_apartment(seed) for seed in (4, 4, 9))
+    first, again, other = (generate.generate_apartment(seed) for seed in (4, 4, 9))
     assert scene_digest(first) == scene_digest(again)
     assert scene_digest(first) != scene_digest(other)
     assert first.source_sha256 == again.source_sha256 != other.source_sha256
@@ -212,22 +201,22 @@ def test_same_seed_same_apartment_other_seed_another():
 
 @pytest.mark.full
 def test_label_set_is_the_same_for_every_seed_and_used():
-    scenes = [generate_apartment(seed) for seed in range(3)]
-    assert all(scene.label_set is APARTMENT_LABELS for scene in scenes)
+    scenes = [generate.generate_apartment(seed) for seed in range(3)]
+    assert all(scene.label_set is generate.APARTMENT_LABELS for scene in scenes)
     used = {item.class_id for scene in scenes for item in scene.objects}
-    assert len(used) > 0.9 * len(APARTMENT_LABELS.classes)
+    assert len(used) > 0.9 * len(generate.APARTMENT_LABELS.classes)
 
 
 def test_negative_seed_is_refused():
     with pytest.raises(SceneError, match='0 or more, not -1'):
-        generate_apartment(-1)
+        generate.generate_apartment(-1)
 
 
 def test_pieces_of_tables_carry_objects_within_their_footprint():
-    for name, class_name in get_piece_classes().items():
-        if name not in list_specifiable_classes():
+    for name, class_name in pieces.get_piece_classes().items():
+        if name not in pieces.list_specifiable_classes():
             continue
-        piece, again = (build(name, Style(np.random.default_rng(3))) for _ in range(2))
+        piece, again = (pieces.build(name, Style(np.random.default_rng(3))) for _ in range(2))
         assert piece.class_name == class_name == name
         assert (piece.size, piece.color) == (again.size, again.color)
         for support in piece.supports:
@@ -245,7 +234,7 @@ def test_formula_of_a_table_calls_nothing_but_its_functions():
 
 
 def test_piece_is_centred_and_stands_on_the_ground():
-    body = Body()
+    body = pieces.Body()
     finish = find_finish('red wood', {})
     body.box((3, 4, 5), (4, 6, 8), finish)
     piece = body.piece('box', finish)
@@ -258,10 +247,10 @@ def test_piece_is_centred_and_stands_on_the_ground():
 def test_a_misspelt_key_of_a_table_is_named(monkeypatch):
     monkeypatch.setitem(read_table('kitchen')['pieces']['stove'], 'parts', [{'bx': 1}])
     with pytest.raises(SceneError, match='kitchen.yaml: piece "stove": there is no "box"'):
-        build('stove', Style(np.random.default_rng(0)))
+        pieces.build('stove', Style(np.random.default_rng(0)))
     step = {'piece': 'stoove', 'wall': 0.5}
     monkeypatch.setitem(read_table('rooms')['kitchen'], 'steps', [step])
     read_room.cache_clear()
     with pytest.raises(SceneError, match='rooms.yaml: room "kitchen": there is no "stoove"'):
-        generate_apartment(0)
+        generate.generate_apartment(0)
     read_room.cache_clear()

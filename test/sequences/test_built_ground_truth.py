@@ -9,12 +9,7 @@ from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
 from osmabench_ros.semantics.labels import LabelSet
-from osmabench_ros.sequences.ground_truth import (
-    SMALL_SHARE,
-    build_ground_truth,
-    read_ground_truth,
-    write_ground_truth,
-)
+from osmabench_ros.sequences import ground_truth
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
 from osmabench_ros.vqa.evaluation import QuestionedMap, answer_all, judge_all
 from osmabench_ros.vqa.exact.generation import questions_about
@@ -39,7 +34,7 @@ def truth():
     """A table of one square metre 1 m above a floor of nine, seen from 2 m above the floor."""
     down = Pose(np.diag([1.0, -1.0, -1.0]), np.array([0.0, 0.0, 2.0]))
     camera = Intrinsics.from_hfov(200, 200, 2 * np.arctan(0.75))
-    return build_ground_truth(SQUARES, [down], camera, points_per_m2=400, seed=3)
+    return ground_truth.build_ground_truth(SQUARES, [down], camera, points_per_m2=400, seed=3)
 
 
 def test_points_that_the_table_hides_are_unseen(truth):
@@ -53,7 +48,7 @@ def test_points_that_the_table_hides_are_unseen(truth):
     assert (truth.seen_instances, truth.fused) == ((1, 2), None)
     assert {node.id for node in truth.graph.nodes} == {1, 2}
     np.testing.assert_allclose(np.abs(truth.surface.normals[:, 2]), 1, atol=1e-6)
-    again = build_ground_truth(
+    again = ground_truth.build_ground_truth(
         SQUARES, truth.camera_poses, truth.intrinsics, points_per_m2=400, seed=3
     )
     np.testing.assert_array_equal(again.surface.points, truth.surface.points)
@@ -69,7 +64,7 @@ def bedroom():
     screen = box_object(8, 'wall', (1.7, -1.9, 0), (1.75, 0.4, 2.2))
     bed = box_object(BED, 'ball', (1.9, -1.5, 0), (2.5, 0.8, 0.5))
     poses = [camera_at(-2.5, y, 1.4) for y in (-1.0, 0.0, 1.0, 1.7)]
-    return build_ground_truth(room_scene(extra=(screen, bed)), poses, CAMERA, seed=3)
+    return ground_truth.build_ground_truth(room_scene(extra=(screen, bed)), poses, CAMERA, seed=3)
 
 
 def test_the_visible_part_has_its_own_extent_and_share(bedroom):
@@ -77,7 +72,7 @@ def test_the_visible_part_has_its_own_extent_and_share(bedroom):
     np.testing.assert_allclose(whole.size, (0.6, 2.3, 0.5), atol=1e-6)
     assert part.size[1] < 1.5
     assert part.maximum[1] == pytest.approx(0.8, abs=0.05)
-    assert 0 < bedroom.visible_shares[BED] < SMALL_SHARE
+    assert 0 < bedroom.visible_shares[BED] < ground_truth.SMALL_SHARE
     assert bedroom.uncertain_boxes >= {BED}
     assert bedroom.evaluated_graph.by_id[BED].box is part
     # The box on the table shows all its edges, and is on it by its visible part too.
@@ -117,8 +112,8 @@ def test_nothing_is_asked_that_the_visible_part_answers_otherwise(bedroom):
 
 
 def test_visible_parts_are_written_and_read(bedroom, tmp_path):
-    write_ground_truth(bedroom, tmp_path / 'truth')
-    again = read_ground_truth(tmp_path / 'truth')
+    ground_truth.write_ground_truth(bedroom, tmp_path / 'truth')
+    again = ground_truth.read_ground_truth(tmp_path / 'truth')
     assert again.visible_shares == bedroom.visible_shares
     assert again.uncertain_boxes == bedroom.uncertain_boxes
     assert again.uncertain_edges == bedroom.uncertain_edges
@@ -127,6 +122,6 @@ def test_visible_parts_are_written_and_read(bedroom, tmp_path):
     data = json.loads(file.read_text())
     del data['visible_graph'], data['visible_shares']
     file.write_text(json.dumps(data))
-    older = read_ground_truth(tmp_path / 'truth')
+    older = ground_truth.read_ground_truth(tmp_path / 'truth')
     assert older.evaluated_graph is older.graph
     assert (older.uncertain_boxes, older.uncertain_edges) == (frozenset(), ())

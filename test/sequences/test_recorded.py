@@ -4,20 +4,15 @@ from support.world.frames import FRAMES, INFO, MOUNT, write_frames
 
 from osmabench_ros.errors import ConfigError, SequenceError
 from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
+from osmabench_ros.sequences import recorded
 from osmabench_ros.sequences.layout import OSMA
-from osmabench_ros.sequences.recorded import (
-    BagSequence,
-    FolderSequence,
-    RecordedFrames,
-    open_sequence,
-)
 from osmabench_ros.sequences.topics import SequenceReading
 from osmabench_ros.sequences.writer import BagWriter, FolderWriter
 
 
 def test_frames_are_played_with_stamps_and_base_also_out_of_order(tmp_path):
     write_frames(FolderWriter(tmp_path / 'room', OSMA, INFO))
-    source = RecordedFrames(FolderSequence(tmp_path / 'room'))
+    source = recorded.RecordedFrames(recorded.FolderSequence(tmp_path / 'room'))
     assert (source.dataset, source.scene, len(source)) == ('small', 'room', 4)
     assert source.frame_rate_hz == pytest.approx(25.0)
     np.testing.assert_array_equal(source.base_to_camera.matrix, MOUNT.matrix)
@@ -32,7 +27,7 @@ def test_frames_are_played_with_stamps_and_base_also_out_of_order(tmp_path):
 
 def test_a_camera_on_no_robot_is_its_own_base(tmp_path):
     write_frames(FolderWriter(tmp_path / 'room', OSMA))
-    source = RecordedFrames(FolderSequence(tmp_path / 'room'))
+    source = recorded.RecordedFrames(recorded.FolderSequence(tmp_path / 'room'))
     expected = OPTICAL_IN_LINK.matrix
     np.testing.assert_array_equal(source.base_to_camera.matrix, expected)
     assert source.label_set.classes == ()
@@ -42,12 +37,12 @@ def test_a_camera_on_no_robot_is_its_own_base(tmp_path):
 def test_folders_and_bags_are_opened(tmp_path):
     write_frames(BagWriter(tmp_path / 'bag', INFO))
     write_frames(FolderWriter(tmp_path / 'osma', OSMA, INFO))
-    assert isinstance(open_sequence(tmp_path / 'osma'), FolderSequence)
+    assert isinstance(recorded.open_sequence(tmp_path / 'osma'), recorded.FolderSequence)
     for path in ('bag', 'bag/bag', 'bag/bag/bag.mcap'):
-        sequence = open_sequence(tmp_path / path)
-        assert isinstance(sequence, BagSequence)
+        sequence = recorded.open_sequence(tmp_path / path)
+        assert isinstance(sequence, recorded.BagSequence)
         assert sequence.stamps_ns == [frame.stamp_ns for frame in FRAMES]
     with pytest.raises(SequenceError, match='does not exist'):
-        open_sequence(tmp_path / 'nowhere')
+        recorded.open_sequence(tmp_path / 'nowhere')
     with pytest.raises(ConfigError, match='topics can be named only for bags'):
-        open_sequence(tmp_path, SequenceReading(color='/rgb'))
+        recorded.open_sequence(tmp_path, SequenceReading(color='/rgb'))

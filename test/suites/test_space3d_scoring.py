@@ -11,15 +11,10 @@ from support.world.scenes import write_space3d_folder
 
 from osmabench_ros.errors import ConfigError, LanguageModelError, OsmabenchWarning, QuestionError
 from osmabench_ros.metrics.record import Mode
-from osmabench_ros.suites.space3d.scoring import (
-    DetectedObject,
-    Grading,
-    SentenceGrader,
-    read_as_published,
-)
+from osmabench_ros.suites.space3d import scoring
 
 KNOWN = {
-    number: DetectedObject(class_name='chair', center=center, sizes=(1, 1, 1))
+    number: scoring.DetectedObject(class_name='chair', center=center, sizes=(1, 1, 1))
     for number, center in ((3, (1.0, 2.0, 0.5)), (12, (4.0, -1.25, 0.5)))
 }
 NAVIGABLE = 'What is the navigable distance between the sofa and the door?'
@@ -81,12 +76,12 @@ STRAIGHT = 'How far apart are the lamp and the sofa?'
     ('Which room is cosy?', 'Room: study', 'The study. The hall does not provide a seat.', True),
 ])  # fmt: skip
 def test_sentences_are_graded_by_rule_or_left_open(question, right, said, correct):
-    grade = SentenceGrader(KNOWN).grade(question, right, said)
+    grade = scoring.SentenceGrader(KNOWN).grade(question, right, said)
     assert (None if grade is None else grade.correct) is correct
 
 
 def test_the_tolerance_for_ways_is_also_chosen_by_the_criterion():
-    grader = SentenceGrader()
+    grader = scoring.SentenceGrader()
     assert not grader.grade('How far is the bed?', '3 m', '3.4 m').correct
     assert grader.grade('How far is the bed?', '3 m', '3.4 m', 'Of navigable ones .5').correct
 
@@ -101,7 +96,7 @@ def test_the_tolerance_for_ways_is_also_chosen_by_the_criterion():
     ('correct', {'error': 'correct'}),
 ])  # fmt: skip
 def test_replies_are_read_with_the_quirks_of_the_published_code(reply, expected):
-    assert read_as_published(reply) == expected
+    assert scoring.read_as_published(reply) == expected
 
 
 def accept(prompt):
@@ -177,7 +172,7 @@ def test_a_kept_verdict_is_of_its_question_and_answer_only(models, folder, tmp_p
 def test_an_empty_reply_of_a_judge_is_an_error_and_the_rest_is_judged(models, folder, tmp_path):
     models.reply = lambda prompt: '' if '7.903' in prompt else accept(prompt)
     client = cached_client(models, tmp_path)
-    grading = Grading(Mode.COMPAT, tmp_path / 'out', client, client)
+    grading = scoring.Grading(Mode.COMPAT, tmp_path / 'out', client, client)
     with pytest.warns(OsmabenchWarning, match='sent an empty reply'):
         (found,) = grading.published().score_files([folder])
     assert (found['errors'], found['right'], found['questions']) == (1, 1, 3)

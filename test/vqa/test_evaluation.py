@@ -8,16 +8,9 @@ from support.world.graphs import as_map, large_graph, living_room, seen, vocabul
 
 from osmabench_ros.base.progress import share, silent
 from osmabench_ros.semantics.scene_graph import SceneGraph
+from osmabench_ros.vqa import evaluation
 from osmabench_ros.vqa.answering import baselines
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
-from osmabench_ros.vqa.evaluation import (
-    QuestionedMap,
-    answer_all,
-    answer_and_keep,
-    judge_all,
-    judge_and_keep,
-    scored,
-)
 from osmabench_ros.vqa.exact.generation import generate_questions
 from osmabench_ros.vqa.exact.view import SceneView
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
@@ -37,14 +30,14 @@ def evaluate_questions(
     semantic_map, answerer=None, judge=None, directory=None, progress=silent, **references
 ):
     """Ask, judge and score as suites of questions do, by rule."""
-    asked, answerer = QuestionedMap(semantic_map, references), answerer or RuleAnswerer()
-    judge = judge or DeterministicJudge()
-    answers = answer_and_keep(
+    asked = evaluation.QuestionedMap(semantic_map, references)
+    answerer, judge = answerer or RuleAnswerer(), judge or DeterministicJudge()
+    answers = evaluation.answer_and_keep(
         directory, asked.semantic_map, QUESTIONS, answerer, share(progress, 0.0, 0.55)
     )
     told = share(progress, 0.55, 0.65)
-    verdicts = judge_and_keep(directory, QUESTIONS, answers, judge, told)
-    records = scored(asked, QUESTIONS, verdicts, suite='exact_questions')
+    verdicts = evaluation.judge_and_keep(directory, QUESTIONS, answers, judge, told)
+    records = evaluation.scored(asked, QUESTIONS, verdicts, suite='exact_questions')
     return SimpleNamespace(answers=answers, verdicts=verdicts, records=records)
 
 
@@ -134,7 +127,7 @@ class Careless:
 
 
 def test_answers_are_joined_by_id_whatever_comes_back():
-    answers = answer_all(as_map(GRAPH), QUESTIONS, Careless())
+    answers = evaluation.answer_all(as_map(GRAPH), QUESTIONS, Careless())
     assert [a.question_id for a in answers] == [q.id for q in QUESTIONS]
     assert all(a.value in (None, f'to {q.text}') for a, q in zip(answers, QUESTIONS, strict=True))
     assert answers[0].value is None
@@ -163,7 +156,7 @@ class Silent:
 
 
 def test_a_lost_verdict_stays_in_the_denominator():
-    verdicts = judge_all(QUESTIONS, baselines.constant(QUESTIONS, 'yes'), Silent())
+    verdicts = evaluation.judge_all(QUESTIONS, baselines.constant(QUESTIONS, 'yes'), Silent())
     assert len(verdicts) == len(QUESTIONS)
     assert not any(v.correct or v.answered for v in verdicts)
 

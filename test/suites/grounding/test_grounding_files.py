@@ -9,12 +9,7 @@ from support.published_rows import boxed
 from support.world.scenes import truth_of_room
 
 from osmabench_ros.errors import QuestionError
-from osmabench_ros.suites.grounding.suite import (
-    REFERIT3D,
-    expressions_about,
-    read_expressions,
-    scanrefer,
-)
+from osmabench_ros.suites.grounding import suite
 
 
 def written(path, rows):
@@ -38,7 +33,7 @@ def test_scanrefer_in_both_modes(tmp_path):
         # Of no expression: an IoU of 0.
         boxed(7, (9, 0, 0), (10, 1, 1), unique_multiple=0, others=1),
     ])  # fmt: skip
-    rows = scanrefer(truth).score_files([said])
+    rows = suite.scanrefer(truth).score_files([said])
     found = {(row['mode'], row['group'], row['metric']): row['value'] for row in rows}
     compat = {key: value for key, value in found.items() if key[0] == 'compat'}
     assert compat['compat', '', 'acc_025'] == 4 / 5
@@ -65,7 +60,7 @@ NR3D = [
 
 
 def by_group(expressions):
-    scores = REFERIT3D.score(expressions)
+    scores = suite.REFERIT3D.score(expressions)
     return {(x['mode'], x['group']): (x['value'], x['expressions']) for x in scores}
 
 
@@ -76,7 +71,7 @@ def test_nr3d_by_difficulty_and_viewpoint(tmp_path):
         table.writerow(('stimulus_id', 'utterance', 'tokens', 'mentions_target_class',
                         'predicted_id', 'instance_type'))  # fmt: skip
         table.writerows([*row, 'x'] for row in NR3D)
-    read = read_expressions(file)
+    read = suite.read_expressions(file)
     assert [(x.scene, x.same_class, x.target) for x in read[:2]] == [('s', 3, 7), ('s', 2, 7)]
     found = by_group(read)
     # compat leaves out what does not name the class, and takes tokens as they are.
@@ -94,7 +89,7 @@ def test_nr3d_by_difficulty_and_viewpoint(tmp_path):
     assert (rest['compat', ''], rest['strict', '']) == ((None, 0), (1.0, 1))
     keys = ('stimulus_id', 'utterance', 'tokens', 'mentions_target_class', 'predicted_id')
     rows = [dict(zip(keys, row, strict=True)) for row in NR3D]
-    assert read_expressions(written(tmp_path / 'nr3d.json', rows)) == read
+    assert suite.read_expressions(written(tmp_path / 'nr3d.json', rows)) == read
     assert output_of('score', 'grounding', file)
 
 
@@ -103,8 +98,8 @@ def test_expressions_of_scanrefer_are_asked_of_the_scene_that_they_are_about(tmp
     row = {'object_name': 'sofa', 'ann_id': '0', 'description': 'A red sofa.', 'token': ['a']}
     rows = [{**row, 'scene_id': scene, 'object_id': str(key)}
             for scene, key in ((truth.scene, 7), ('elsewhere', 7), (truth.scene, 99))]  # fmt: skip
-    read = read_expressions(written(tmp_path / 'scanrefer.json', rows))
-    (question,) = expressions_about(truth, 'room', read)
+    read = suite.read_expressions(written(tmp_path / 'scanrefer.json', rows))
+    (question,) = suite.expressions_about(truth, 'room', read)
     assert '"A red sofa."' in question.text
     assert question.answer[:3] == pytest.approx((-3.9, -0.9, 0.0), abs=0.01)
     assert question.provenance['same_class'] == '1'
@@ -118,4 +113,4 @@ def test_expressions_of_scanrefer_are_asked_of_the_scene_that_they_are_about(tmp
 ])  # fmt: skip
 def test_a_fault_is_named(tmp_path, rows, message):
     with pytest.raises(QuestionError, match=message):
-        read_expressions(written(tmp_path / 'x.json', rows))
+        suite.read_expressions(written(tmp_path / 'x.json', rows))
