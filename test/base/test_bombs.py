@@ -185,10 +185,7 @@ BOMBS = {
     'npy': ('a.npy', NPY, writing(npy_header(2**40)), 'greater than file size'),
     'npz': ('a.npz', NPZ, zipping('a.npy', npy_header(GIB)), 'MiB of memory'),
     'packed map': ('a.zip', MAP, zipping('features/9.npy', b''), 'unpacks to 1073741824 bytes'),
-    'pickle, gzip': (
-        'a.pkl', PICKLE,
-        zeros_in_gzip, 'of memory',
-    ),
+    'pickle, gzip': ('a.pkl', PICKLE, zeros_in_gzip, 'of memory'),
     'pickle, keys': ('a.pkl', PICKLE, writing(START + b'}(' + COLLIDING + b'u.'), 'LimitError'),
     'pickle, claim': (
         'a.pkl', PICKLE, writing(START + b'\x8e' + (1 << 50).to_bytes(8, 'little') + b'abc'),

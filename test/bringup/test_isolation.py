@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from support.fault_runs import own_mounts
+from support.programs import run_program, run_python
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.ros
@@ -196,12 +197,8 @@ with isolation.private_domain() as domain:
 
 def test_the_domain_of_a_killed_run_is_not_taken_next(tmp_path):
     script = KILLED_OWNER.format(claim=f'\0osmabench-test-{os.getpid()}-{{}}')
-    command = [sys.executable, '-c', script]
-    environment = {**os.environ, 'TMPDIR': str(tmp_path)}
-    taken = [
-        subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True).stdout
-        for _ in range(4)
-    ]
+    variables = {'TMPDIR': str(tmp_path)}
+    taken = [run_python('-c', script, variables=variables).stdout for _ in range(4)]
     assert taken == ['20\n', '21\n', '22\n', '20\n']
 
 
@@ -209,11 +206,8 @@ def test_the_domain_of_a_killed_run_is_not_taken_next(tmp_path):
 def test_every_process_of_a_run_gets_shared_memory_of_the_64_mb_of_a_container(
     plain_shell, ros_domain
 ):
-    done = subprocess.run(
-        [*own_mounts(), 'sh', '-c', IN_64_MB, 'sh', sys.executable, '-c', PARTICIPANTS,
-         str(PROCESSES), str(ros_domain)],
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+    inside = ['sh', '-c', IN_64_MB, 'sh', sys.executable, '-c', PARTICIPANTS]
+    done = run_program(*own_mounts(), *inside, PROCESSES, ros_domain, timeout=60)
     assert (done.returncode, done.stdout) == (0, f'{PROCESSES}\n'), done.stderr
 
 
@@ -233,8 +227,7 @@ with isolation.private_domain():
 
 
 def test_domains_differ_even_where_folders_of_locks_do(tmp_path):
-    environment = {**os.environ, 'TMPDIR': str(tmp_path)}
     with isolation.private_domain() as domain:
-        command = [sys.executable, '-c', ANOTHER_DOMAIN.format(domain=domain)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        script = ANOTHER_DOMAIN.format(domain=domain)
+        done = run_python('-c', script, variables={'TMPDIR': str(tmp_path)})
     assert f'all ROS domains from {domain} to {domain} are in use' in done.stderr

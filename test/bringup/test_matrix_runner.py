@@ -21,15 +21,6 @@ pytest.importorskip('rclpy')
 from osmabench_ros.bringup.runner import dispatch, matrix_runner
 
 
-def planned(root, scenes):
-    claim_folder(root)
-    given = [{'reference': 'apartment', 'seed': seed} for seed in range(scenes)]
-    config = parse_config(small_config(scenes=given), 'test')
-    plans = plans_of(config, root, 'apartment', 'seed_{seed}')
-    write_manifest(root, config, plans)
-    return plans
-
-
 class Runs:
     """Makes runs that are nothing but a report, and counts the reports in memory."""
 
@@ -38,7 +29,7 @@ class Runs:
 
     def __call__(self, plan, *_arguments):
         found = MetricRecord('map_geometry', '', 'f1', value=0.25, higher_is_better=True)
-        broken = plan.scene.seed == 1
+        broken = plan.scene.seed == 4
         report = RunReport(
             run_id=plan.identity.run_id,
             status=Status.FAILED if broken else Status.COMPLETE,
@@ -58,9 +49,9 @@ class Runs:
 
 
 def test_no_report_stays_in_memory_until_that_of_all_is_written(tmp_path, monkeypatch):
-    runs, plans = Runs(), planned(tmp_path / 'small', 4)
-    read = []
-    figures = []
+    runs, plans = Runs(), plan_scenes(tmp_path / 'small', [ORACLE], scenes=4)
+    write_manifest(tmp_path / 'small', plans[0].config, plans)
+    read, figures = [], []
 
     def write(_config, _plans, reports, *_rest):
         assert runs.alive == 0
@@ -75,7 +66,7 @@ def test_no_report_stays_in_memory_until_that_of_all_is_written(tmp_path, monkey
     monkeypatch.setattr(matrix_runner, 'run_one', runs)
     monkeypatch.setattr(matrix_runner.matrix, 'write_matrix_report', write)
     ended = matrix_runner._run_one_by_one(plans, None, None, silent)
-    with pytest.raises(RunError, match=r'the disk is full\. Before that: .*seed_1.*: it broke'):
+    with pytest.raises(RunError, match=r'the disk is full\. Before that: .*seed_4.*: it broke'):
         matrix_runner._write_report(plans[0].config, plans, ended, ())
     assert figures == [[0.25], [], [0.25], [0.25]]
 

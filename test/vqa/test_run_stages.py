@@ -204,18 +204,14 @@ def test_all_stages_by_a_model_then_again_from_the_cache(run_directory, tmp_path
         model = ('--base-url', server.url, '--cache', tmp_path / 'cache')
 
         def stages():
-            outputs = [
-                osmabench(
-                    'vqa', 'generate', run_directory, '--kind', 'written', '--model',
-                    'openai:m', *model, *folder,
-                ),
-                osmabench(
-                    'vqa', 'answer', run_directory, '--answerer', 'openai:m', *model, *folder
-                ),
-                osmabench('vqa', 'judge', run_directory, '--judge', 'openai:m', *model, *folder),
-                osmabench('vqa', 'report', run_directory, *folder),
-            ]  # fmt: skip
-            return ''.join(result.output for result in outputs)
+            asked = [
+                ('generate', '--kind', 'written', '--model', 'openai:m', *model),
+                ('answer', '--answerer', 'openai:m', *model),
+                ('judge', '--judge', 'openai:m', *model),
+                ('report',),
+            ]
+            results = [osmabench('vqa', *words, run_directory, *folder) for words in asked]
+            return ''.join(result.output for result in results)
 
         first = stages()
         asked = len(server.received)
@@ -338,9 +334,7 @@ def test_a_run_is_answered_with_tools_and_from_its_frames(run_directory, tmp_pat
     osmabench('vqa', 'generate', run_directory, '--count', 12)
     with LoopbackModels(reply=scripted_model.reply) as server:
         words = ('--base-url', server.url, '--cache', tmp_path / 'cache', '--answerer')
-        result = osmabench(
-            'vqa', 'answer', run_directory, *words, 'tools:openai:m', '--dry-run'
-        )  # fmt: skip
+        result = osmabench('vqa', 'answer', '--dry-run', run_directory, *words, 'tools:openai:m')
         assert 'depends on the replies' in result.output
         osmabench('vqa', 'answer', run_directory, *words, 'frames:openai:m')
         images = {len(r.body['messages'][-1]['content']) - 1 for r in server.received}

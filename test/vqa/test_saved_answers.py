@@ -96,10 +96,7 @@ def test_the_judge_by_rule_accepts_equal_strings_and_agrees_with_the_published_o
 
 def test_answers_without_a_verdict_are_judged_and_without_scene_are_one_group(tmp_path):
     path = tmp_path / 'answers.jsonl'
-    lines = [
-        {'question': 'a?', 'answer': 'Yes', 'category': 'c', 'scene_graph_answer': 'yes.'},
-        {'question': 'b?', 'answer': '2', 'category': 'd', 'scene_graph_answer': '3'},
-    ]
+    lines = [row('a?', 'Yes', 'yes.'), row('b?', '2', '3', 'd')]
     path.write_text('\n'.join(map(json.dumps, lines)))
     given, *_ = saved_answers().score(read_saved_answers([path]))
     assert (given['scene'], given['questions'], given['accuracy']) == ('', 2, 0.5)
@@ -259,16 +256,6 @@ def test_strict_trusts_no_verdict_of_the_file_and_counts_a_question_once(tmp_pat
     path = write(tmp_path / 'apt_0_baseline_evaluated.json', *rows)
     (given,) = saved_answers(baselines=False).score_files([path])
     assert (given['questions'], given['accuracy'], given['accuracy_strict']) == (8, 1.0, 0.5)
-
-
-def test_methods_in_folders_of_their_own_are_not_pooled(tmp_path):
-    for method, verdict in (('bbq', 'Yes'), ('conceptgraphs', 'No')):
-        write(tmp_path / method / 'apt_0_baseline_evaluated.json', row(similar=verdict))
-    table = saved_answers(baselines=False).score(read_saved_answers([tmp_path]))
-    assert [(r['source'].rpartition('/')[2], r['questions'], r['accuracy']) for r in table] == [
-        ('bbq', 1, 1.0),
-        ('conceptgraphs', 1, 0.0),
-    ]
 
 
 def test_one_answer_in_two_files_of_a_folder_is_refused(tmp_path):
