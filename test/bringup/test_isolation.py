@@ -19,15 +19,6 @@ pytestmark = pytest.mark.ros
 pytest.importorskip('rclpy')
 
 from osmabench_ros.bringup import isolation
-from osmabench_ros.bringup.isolation import (
-    PROCESSES,
-    TRANSPORT_VARIABLES,
-    environment,
-    launch_environment,
-    make_isolated_environment,
-    segment_bytes,
-    transport_environment,
-)
 
 linux = pytest.mark.skipif(sys.platform != 'linux', reason='reads /proc/net/udp, which is Linux')
 
@@ -55,7 +46,11 @@ METATRAFFIC_PORT, PORTS_PER_DOMAIN = 7400 + 10, 250
 
 @pytest.fixture
 def plain_shell(monkeypatch):
-    for name in (*TRANSPORT_VARIABLES, isolation.RANGE_VARIABLE, *isolation.FAR_VARIABLES):
+    for name in (
+        *isolation.TRANSPORT_VARIABLES,
+        isolation.RANGE_VARIABLE,
+        *isolation.FAR_VARIABLES,
+    ):
         monkeypatch.delenv(name, raising=False)
     return monkeypatch
 
@@ -64,13 +59,13 @@ def test_an_environment_lasts_as_long_as_its_block(plain_shell):
     plain_shell.setenv('PATH', '/usr/bin')
     plain_shell.setenv('ROS_DOMAIN_ID', '7')
     before = dict(os.environ)
-    with environment(make_isolated_environment(33)):
+    with isolation.environment(isolation.make_isolated_environment(33)):
         assert os.environ['ROS_DOMAIN_ID'] == '33'
         assert os.environ[isolation.RANGE_VARIABLE] == 'LOCALHOST'
     assert dict(os.environ) == before
 
     def interrupted():
-        with environment({'ROS_DOMAIN_ID': '33'}):
+        with isolation.environment({'ROS_DOMAIN_ID': '33'}):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -83,7 +78,9 @@ def node(plain_shell, ros_domain):
     """A node with the environment of a run."""
     command = [sys.executable, '-c', NODE]
     process = subprocess.Popen(
-        command, env=dict(make_isolated_environment(ros_domain)), stderr=subprocess.DEVNULL
+        command,
+        env=dict(isolation.make_isolated_environment(ros_domain)),
+        stderr=subprocess.DEVNULL,
     )
     watched = psutil.Process(process.pid)
     wait_until(
@@ -148,27 +145,27 @@ def test_a_run_ignores_what_leads_to_other_machines(plain_shell):
     plain_shell.setenv('ROS_STATIC_PEERS', '192.0.2.1')
     plain_shell.setenv('ROS_DISCOVERY_SERVER', '192.0.2.1:11811')
     plain_shell.setenv('ROS_AUTOMATIC_DISCOVERY_RANGE', 'SUBNET')
-    found = make_isolated_environment(42)
+    found = isolation.make_isolated_environment(42)
     assert (found['ROS_STATIC_PEERS'], found['ROS_DISCOVERY_SERVER']) == ('', '')
     assert found['ROS_AUTOMATIC_DISCOVERY_RANGE'] == 'LOCALHOST'
-    assert found[TRANSPORT_VARIABLES[0]].endswith('fastdds_localhost.xml')
+    assert found[isolation.TRANSPORT_VARIABLES[0]].endswith('fastdds_localhost.xml')
 
 
 def test_launch_files_stay_on_this_machine_unless_asked(plain_shell):
-    found = launch_environment()
+    found = isolation.launch_environment()
     assert found['ROS_AUTOMATIC_DISCOVERY_RANGE'] == 'LOCALHOST'
-    assert found[TRANSPORT_VARIABLES[0]].endswith('fastdds_localhost.xml')
+    assert found[isolation.TRANSPORT_VARIABLES[0]].endswith('fastdds_localhost.xml')
     plain_shell.setenv('ROS_AUTOMATIC_DISCOVERY_RANGE', 'SUBNET')
-    found = launch_environment()
+    found = isolation.launch_environment()
     assert found['ROS_AUTOMATIC_DISCOVERY_RANGE'] == 'SUBNET'
-    assert found[TRANSPORT_VARIABLES[0]].endswith('fastdds.xml')
+    assert found[isolation.TRANSPORT_VARIABLES[0]].endswith('fastdds.xml')
 
 
-@pytest.mark.parametrize('name', TRANSPORT_VARIABLES)
+@pytest.mark.parametrize('name', isolation.TRANSPORT_VARIABLES)
 def test_a_profile_of_the_users_own_is_kept(name, plain_shell):
     plain_shell.setenv(name, '/etc/mine.xml')
-    assert transport_environment() == {}
-    assert make_isolated_environment(42)[name] == '/etc/mine.xml'
+    assert isolation.transport_environment() == {}
+    assert isolation.make_isolated_environment(42)[name] == '/etc/mine.xml'
     assert os.environ[name] == '/etc/mine.xml'
 
 
@@ -207,13 +204,13 @@ def test_every_process_of_a_run_gets_shared_memory_of_the_64_mb_of_a_container(
     plain_shell, ros_domain
 ):
     inside = ['sh', '-c', IN_64_MB, 'sh', sys.executable, '-c', PARTICIPANTS]
-    done = run_program(*own_mounts(), *inside, PROCESSES, ros_domain, timeout=60)
-    assert (done.returncode, done.stdout) == (0, f'{PROCESSES}\n'), done.stderr
+    done = run_program(*own_mounts(), *inside, isolation.PROCESSES, ros_domain, timeout=60)
+    assert (done.returncode, done.stdout) == (0, f'{isolation.PROCESSES}\n'), done.stderr
 
 
 def test_runs_side_by_side_share_the_shared_memory(monkeypatch):
     monkeypatch.setattr(isolation, 'free_bytes', lambda: 2**26)
-    alone, one_of_four = segment_bytes(), segment_bytes(4)
+    alone, one_of_four = isolation.segment_bytes(), isolation.segment_bytes(4)
     taken = isolation.PROCESSES * 4 * (one_of_four + isolation.PORT_BYTES)
     assert (alone, taken) == (7 * 2**20, 2**26)
 

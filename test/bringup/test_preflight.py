@@ -120,20 +120,17 @@ def test_a_package_that_is_too_old_or_missing_is_named_with_the_file_for_pip(
     here, reported, monkeypatch, tmp_path
 ):
     assert found('python packages', tmp_path).level is Severity.OK
-    monkeypatch.setattr(
-        configuration, 'installed_version', lambda name: _version(name, {'pydantic': here})
-    )
+
+    def version(name):
+        if (name, here) == ('pydantic', None):
+            raise metadata.PackageNotFoundError(name)
+        return here if name == 'pydantic' else metadata.version(name)
+
+    monkeypatch.setattr(configuration, 'installed_version', version)
     finding = found('python packages', tmp_path)
     assert finding.level is Severity.FAILED
     assert re.fullmatch(rf'pydantic>=[0-9.]+ \({reported}\)', finding.detail)
     assert f'pip install -r {configuration.requirements_file()}' in finding.remedy
-
-
-def _version(name, other):
-    found_here = other.get(name, '') or ('' if name in other else metadata.version(name))
-    if not found_here:
-        raise metadata.PackageNotFoundError(name)
-    return found_here
 
 
 def test_data_sets_are_optional_and_each_absent_one_has_a_remedy(small, tmp_path):

@@ -4,6 +4,7 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
+from support.libraries import needs_embedder
 from support.world import box_room
 from support.world.frames import map_frames
 
@@ -70,7 +71,7 @@ def test_observations_count_the_frames_that_showed_the_object(frames, semantic_m
         assert node.observations == sum((frame.instance == node.id).any() for frame in frames)
 
 
-@pytest.mark.skipif(not SentenceEmbedder.is_available(), reason='needs the sentence embedder')
+@needs_embedder
 def test_labels_come_with_text_features_where_asked(frames, semantic_map):
     made = mapped(frames, text_features=True)
     space = made.feature_spaces[LABEL_TEXT]

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 from support.figures import figure_of
+from support.libraries import needs_embedder
 from support.world import maps
 
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.pose import Pose, Similarity
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, format_tum
-from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.maps.semantic_map import transform_map
 from osmabench_ros.metrics.tiers import TieredLabels, TieredObject, write_tiers
 from osmabench_ros.runs.config import SuiteConfig
@@ -25,9 +25,6 @@ from osmabench_ros.semantics.scene_graph import ScoredLabel
 pytestmark = pytest.mark.xdist_group('sentence embedder')
 
 UPWARDS = Similarity(Pose.from_yaw(0.0, (0.0, 0.0, 50.0)))
-needs_embedder = pytest.mark.skipif(
-    not SentenceEmbedder.is_available(), reason='the sentence embedder is not installed'
-)
 
 
 def evaluated(directory, semantic_map, suite, **files):

@@ -6,6 +6,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from support.libraries import needs_embedder
 from support.world.maps import captioned_map, featured_map, labelled_map, write_text_features
 
 from osmabench_ros.errors import ConfigError
@@ -18,10 +19,6 @@ pytestmark = pytest.mark.xdist_group('sentence embedder')
 
 AXES = {'chair': [1.0, 0, 0], 'floor': [0, 1.0, 0], 'table': [0, 0, 1.0]}
 NAMES = ['table', 'chair', 'floor']
-
-needs_embedder = pytest.mark.skipif(
-    not SentenceEmbedder.is_available(), reason='the sentence embedder is not installed'
-)
 
 
 @pytest.fixture

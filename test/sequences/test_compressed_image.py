@@ -1,7 +1,6 @@
 """CompressedImage as image_transport's plugins write it."""
 
 import struct
-import zlib
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from support.images import encoded_image
 
 from osmabench_ros.base.images import color_of
-from osmabench_ros.errors import LimitError, SequenceError
+from osmabench_ros.errors import SequenceError
 from osmabench_ros.sequences.bag_messages import unpack_image
 
 COLOR = np.zeros((16, 24, 3), np.uint8)
@@ -77,11 +76,3 @@ def test_inverse_depth_becomes_metres_and_zero_stays_unknown():
 def test_what_cannot_be_unpacked_says_why(form, data, reason):
     with pytest.raises(SequenceError, match=reason):
         unpack_image(message(form, data))
-
-
-def test_an_image_that_claims_to_be_huge_is_not_unpacked():
-    data = bytearray(encoded_image(COLOR))
-    data[16:24] = struct.pack('>II', 2**14, 2**15)
-    data[29:33] = struct.pack('>I', zlib.crc32(data[12:29]))
-    with pytest.raises(LimitError, match='pixels'):
-        unpack_image(message('png', bytes(data)))

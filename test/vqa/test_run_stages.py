@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 from support import scripted_model
 from support.commands import osmabench
+from support.libraries import needs_embedder
 from support.loopback_models import LoopbackModels, Misstep
 from support.sizes import few
 from support.world.graphs import as_map, ground_truth_of, living_room, vocabulary
@@ -131,7 +132,7 @@ def captioned(node):
 
 
 @pytest.mark.full
-@pytest.mark.skipif(not SentenceEmbedder.is_available(), reason='needs the sentence embedder')
+@needs_embedder
 def test_the_commands_find_what_the_suite_of_the_run_found(run_directory, tmp_path):
     nodes = [captioned(node) for node in GRAPH.nodes]
     dropped = [i for i, node in enumerate(nodes) if node.kind is NodeKind.OBJECT][:4]
