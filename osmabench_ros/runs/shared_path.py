@@ -1,12 +1,11 @@
 """The path of a scene and seed, the same under every condition."""
 
 import math
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from osmabench_ros.errors import ConfigError, SimulationError, warn
 from osmabench_ros.geometry.frame import Intrinsics
@@ -49,7 +48,7 @@ def habitat_path(
         if wanted.planner is Planner.OSMA_BENCH:
             return _driven(*navigation.scenario(wanted.goals, seed))
         if wanted.planner is Planner.GREEDY:
-            return _follow_goals(navigation, wanted.goals, seed, wanted.goal_points)
+            return _follow_goals(navigation, wanted, seed)
         return robot_path.plan_path(
             navigation,
             goals=wanted.goals,
@@ -60,15 +59,11 @@ def habitat_path(
 
 
 def _follow_goals(
-    navigation: HabitatNavigation,
-    goals: int,
-    seed: int,
-    goal_points: Sequence[ArrayLike],
+    navigation: HabitatNavigation, wanted: TrajectoryConfig, seed: int
 ) -> robot_path.RobotPath:
     """Follow the goals one after another, each from the point reached before."""
-    points = goal_points or list(
-        navigation.draw_points(goals + 1, np.random.default_rng([seed, goals]))
-    )
+    rng = np.random.default_rng([seed, wanted.goals])
+    points = wanted.goal_points or list(navigation.draw_points(wanted.goals + 1, rng))
     if len(points) < 2:
         raise SimulationError('a path needs a start and a goal: two points or more')
     ahead = np.asarray(points[1])[:2] - np.asarray(points[0])[:2]
