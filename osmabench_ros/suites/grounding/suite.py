@@ -20,7 +20,7 @@ from pydantic import AliasChoices, Field
 
 from osmabench_ros.base.documents import read_json, read_text
 from osmabench_ros.base.strict import FilePath, validated
-from osmabench_ros.errors import ConfigError, QuestionError
+from osmabench_ros.errors import ConfigError, QuestionError, errors_as
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.language.embedding import Embedder
 from osmabench_ros.metrics.record import MetricRecord, Mode
@@ -125,7 +125,8 @@ def _split_stimulus(row: Mapping[str, Any], where: str) -> dict[str, Any]:
 def _read_rows(path: Path) -> list[Any]:
     if path.suffix == '.csv':
         table = csv.DictReader(io.StringIO(read_text(path, QuestionError)))
-        rows: list[Any] = [{k: v for k, v in row.items() if v} for row in table]
+        with errors_as(QuestionError, str(path), csv.Error):
+            rows: list[Any] = [{k: v for k, v in row.items() if v} for row in table]
     else:
         rows = read_json(path, QuestionError)
     if not isinstance(rows, list) or not rows:
@@ -237,10 +238,9 @@ def scanrefer(truth: Path) -> Published[_Boxed]:
     def pair(said: Sequence[_Boxed], mode: Mode) -> Iterator[Grounded]:
         given = {item.key: item for item in said}
         pairs: Iterable[tuple[_Boxed | None, _Boxed | None]]
-        if mode is Mode.COMPAT:
-            pairs = [(item, known.get(item.key)) for item in said]
-        else:
-            pairs = [(given.get(key), right) for key, right in known.items()]
+        pairs = ((item, known.get(item.key)) for item in said)
+        if mode is Mode.STRICT:
+            pairs = ((given.get(key), right) for key, right in known.items())
         for found, right in pairs:
             groups = [''] if found is None else found.groups
             if mode is Mode.STRICT and right is not None and right.object_name:

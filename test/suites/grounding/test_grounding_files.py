@@ -114,3 +114,10 @@ def test_expressions_of_scanrefer_are_asked_of_the_scene_that_they_are_about(tmp
 def test_a_fault_is_named(tmp_path, rows, message):
     with pytest.raises(QuestionError, match=message):
         suite.read_expressions(written(tmp_path / 'x.json', rows))
+
+
+def test_a_csv_that_cannot_be_read_is_named(tmp_path):
+    file = tmp_path / 'nr3d.csv'
+    file.write_text('stimulus_id,utterance\n' + 's-desk-2-3-4,' + 'x' * 200_000)
+    with pytest.raises(QuestionError, match=r'nr3d\.csv: .*field'):
+        suite.read_expressions(file)
