@@ -5,15 +5,17 @@ from dataclasses import replace
 import pytest
 from support.world.maps import labelled_map
 from support.world.runs import small_config
+from support.world.scenes import truth_of_room
 
 from osmabench_ros.base.files import claim_folder, write_json
-from osmabench_ros.bringup.runner.on_robot import OnRobot, conclude
+from osmabench_ros.bringup.runner.on_robot import OnRobot, conclude, nodes_on_robot
 from osmabench_ros.errors import RunError
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.report_model import RunReport, Status, join_run
+from osmabench_ros.sequences.ground_truth import write_ground_truth
 
 pytestmark = pytest.mark.ros
 
@@ -61,3 +63,12 @@ def test_without_ground_truth_it_says_what_was_recorded(settings):
     assert text.endswith(f'; {settings.out / "map"}')
     with pytest.raises(RunError, match='exit code 3'):
         conclude(replace(settings, ground_truth=None), 3)
+
+
+def test_the_evaluator_of_a_robot_gets_the_text_features(tmp_path):
+    config = parse_config(small_config(text_features={'clip': str(tmp_path / 'clip.npy')}), 'test')
+    ground_truth = tmp_path / 'truth'
+    write_ground_truth(truth_of_room(), ground_truth)
+    specs = nodes_on_robot(OnRobot(tmp_path / 'out', config, ground_truth))
+    [evaluator] = [spec for spec in specs if spec.name == 'evaluator']
+    assert evaluator.settings.text_features == {'clip': tmp_path / 'clip.npy'}
