@@ -278,14 +278,8 @@ def _convert_bare_mesh(geometry: Any) -> Mesh:
     # trimesh makes up normals that a file does not give when it is asked for them first.
     given = 'vertex_normals' in geometry._cache
     uv = np.zeros((len(vertices), 2), np.float32)
-    return Mesh(vertices, faces, _get_normals(geometry), uv, has_normals=given)
-
-
-def _get_normals(geometry: Any) -> NDArray[np.float32]:
-    normals = np.asarray(geometry.vertex_normals, np.float32)
-    length = np.linalg.norm(normals, axis=1, keepdims=True)
-    upward = np.array([0.0, 0.0, 1.0], np.float32)
-    return np.where(length > 1e-6, normals / np.maximum(length, 1e-6), upward)
+    normals = scale_normals(np.asarray(geometry.vertex_normals, np.float32))
+    return Mesh(vertices, faces, normals, uv, has_normals=given)
 
 
 def convert_material(material: Any, linear: bool = True) -> Material:
@@ -336,6 +330,13 @@ def sum_normals(
     for corner in range(3):
         np.add.at(sums, owners[faces[:, corner]], of_faces)
     return np.asarray(sums[owners])
+
+
+def scale_normals(normals: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Return normals (V, 3) with unit length; a vertex without one gets an upward one."""
+    length = np.linalg.norm(normals, axis=1, keepdims=True)
+    unit = np.where(length > 1e-12, normals / np.maximum(length, 1e-12), (0, 0, 1))
+    return unit.astype(np.float32)
 
 
 def split_by_color(mesh: Mesh, face_colors: NDArray[np.uint8]) -> tuple[Mesh, ...]:
@@ -424,13 +425,11 @@ def crease_mesh(mesh: Mesh) -> Mesh:
     faces = faces.reshape(-1, 3)
     around = np.column_stack([place.reshape(-1)[unique[:, 0]], unique[:, 1]])
     _, group = np.unique(around, axis=0, return_inverse=True)
-    normals = sum_normals(vertices, faces, group.reshape(-1))
-    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
     return replace(
         mesh,
         vertices=vertices,
         faces=faces.astype(np.int32),
-        normals=normals.astype(np.float32),
+        normals=scale_normals(sum_normals(vertices, faces, group.reshape(-1))),
         uv=mesh.uv[unique[:, 0]],
         has_normals=True,
     )

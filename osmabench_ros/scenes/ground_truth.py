@@ -41,7 +41,7 @@ def sample_object_surfaces(scene: Scene) -> Surfaces:
 
 
 def build_ground_truth_graph(scene: Scene, surfaces: Surfaces | None = None) -> SceneGraph:
-    """Build the scene graph of a scene from its meshes, one node an object, id = instance id."""
+    """Build the scene graph of a scene from its meshes, one node per object, id = instance id."""
     nodes = [make_object_node(scene, item) for item in scene.objects]
     for room in scene.rooms:
         label = (ScoredLabel(room.label, 1.0),)
@@ -104,12 +104,11 @@ def build_graph_of_visible_parts(
 
 def make_object_node(scene: Scene, item: SceneObject) -> SceneNode:
     """Return the node of an object: its class, attributes and boxes."""
-    known = item.class_id != UNLABELLED
     label = ScoredLabel(scene.class_name(item), 1.0, item.class_id)
     return SceneNode(
         id=item.instance_id,
         kind=NodeKind.BACKGROUND if is_structure(scene, item) else NodeKind.OBJECT,
-        labels=(label,) if known else (),
+        labels=() if item.class_id == UNLABELLED else (label,),
         attributes=dict(item.attributes),
         box=item.box,
         oriented_box=_make_oriented_box(item),

@@ -51,8 +51,7 @@ def describe_implausible_parts(scene: Scene) -> Iterator[str]:
     """
     size = scene.box.size
     extent = f'{size[0]:.3g} x {size[1]:.3g} m and {size[2]:.3g} m high'
-    longest = float(size.max())
-    if not SMALLEST_M <= longest <= LARGEST_M:
+    if not SMALLEST_M <= size.max() <= LARGEST_M:
         yield f'it is {extent}; check its unit ("unit_m", "units_to_meters", <scale>)'
     loose = {item.id for item in scene.label_set.classes if not item.structure}
     things = [item.box.size.max() for item in scene.objects if item.class_id in loose]
@@ -148,7 +147,7 @@ def load_scene(
         from osmabench_ros.scenes.apartment.specified import build_specified_apartment
 
         built = build_specified_apartment(read_specification(path), seed)
-        return _rename_scene(built, path, scene)
+        return _check_name(built, path, scene)
     with naming_errors(path, SceneError):
         loaded = _load_from_files(path, reference, scene)
     warn_of_implausible_parts(loaded)
@@ -174,11 +173,11 @@ def _load_from_files(path: Path, reference: str, scene: str) -> Scene:
     if path.name == MANIFEST or (path / MANIFEST).is_file():
         from osmabench_ros.scenes.folder import load_scene_folder
 
-        return _rename_scene(load_scene_folder(path), path, scene)
+        return _check_name(load_scene_folder(path), path, scene)
     if (path / REPLICA_INFO).is_file():
         from osmabench_ros.scenes.replica import load_replica_scene
 
-        return _rename_scene(load_replica_scene(path), path, scene)
+        return _check_name(load_replica_scene(path), path, scene)
     kinds = ['<path>.scene_dataset_config.json', '<specification>.yaml']
     kinds += [f'<folder with {name}>' for name in (MANIFEST, REPLICA_INFO)]
     known = [APARTMENT, *described_names('specifications'), *kinds]
@@ -196,7 +195,7 @@ def _build_apartment(scene: str, seed: int) -> Scene:
     return generate_apartment(seed)
 
 
-def _rename_scene(loaded: Scene, path: Path, scene: str) -> Scene:
+def _check_name(loaded: Scene, path: Path, scene: str) -> Scene:
     if scene not in ('', loaded.name):
         raise SceneError(f'{path} holds the scene "{loaded.name}", not "{scene}"')
     return loaded

@@ -5,7 +5,7 @@ in one z-up world in metres (Straub et al., arXiv 1906.05797). Its textures, lig
 floats, are not read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import ConfigError, PointFileError, SceneError, errors_as
 from osmabench_ros.geometry.point_files import read_ply_elements
 from osmabench_ros.geometry.pose import Pose
-from osmabench_ros.scenes.assets import select_faces, split_by_color, sum_normals
+from osmabench_ros.scenes.assets import scale_normals, select_faces, split_by_color, sum_normals
 from osmabench_ros.scenes.ground_truth import measure_sizes
 from osmabench_ros.scenes.loading import REPLICA_INFO
 from osmabench_ros.scenes.scene import Mesh, Scene, SceneObject
@@ -60,11 +60,8 @@ def load_replica_scene(folder: Path) -> Scene:
     labels, class_of = _read_classes(info, folder / INFO)
     points, faces, owners = _read_semantic_mesh(folder / SEMANTIC)
     colors = _find_colors(folder / COLORS, points)
-    sums = sum_normals(points, faces)
-    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-    normals = np.where(lengths > 0, sums / np.maximum(lengths, 1e-12), (0, 0, 1))
-    uv = np.zeros((len(points), 2), np.float32)
-    whole = Mesh(points, faces, normals.astype(np.float32), uv)
+    normals = scale_normals(sum_normals(points, faces))
+    whole = Mesh(points, faces, normals, np.zeros((len(points), 2), np.float32))
     objects = []
     for owner in np.unique(owners).tolist():
         chosen = owners == owner
@@ -110,7 +107,7 @@ def _read_semantic_mesh(
 ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int64]]:
     """Return vertices, triangles and the object of each triangle; polygons become fans."""
     elements = _read_elements(path)
-    points = _read_points(elements, path).astype(np.float32)
+    points = _read_columns(elements, 'xyz', path).astype(np.float32)
     faces = elements.get('face', {})
     polygons = next((faces[name] for name in _INDICES if name in faces), None)
     if polygons is None or 'object_id' not in faces:
@@ -133,11 +130,13 @@ def _read_elements(path: Path) -> dict[str, dict[str, NDArray[Any]]]:
         return read_ply_elements(path)
 
 
-def _read_points(elements: Mapping[str, Mapping[str, NDArray[Any]]], path: Path) -> NDArray[Any]:
+def _read_columns(
+    elements: Mapping[str, Mapping[str, NDArray[Any]]], names: Sequence[str], path: Path
+) -> NDArray[Any]:
     vertices = elements.get('vertex', {})
-    if missing := [axis for axis in 'xyz' if axis not in vertices]:
+    if missing := [name for name in names if name not in vertices]:
         raise SceneError(f'{path}: vertices have no {missing[0]}')
-    return np.column_stack([vertices[axis] for axis in 'xyz'])
+    return np.column_stack([vertices[name] for name in names])
 
 
 def _find_colors(path: Path, points: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -145,10 +144,8 @@ def _find_colors(path: Path, points: NDArray[np.float32]) -> NDArray[np.float64]
     from scipy.spatial import cKDTree
 
     elements = _read_elements(path)
-    places = _read_points(elements, path)
-    if missing := [name for name in CHANNELS if name not in elements['vertex']]:
-        raise SceneError(f'{path}: vertices have no {missing[0]}')
+    places = _read_columns(elements, 'xyz', path)
+    colors = _read_columns(elements, CHANNELS, path)
     with errors_as(SceneError, str(path), ValueError):
         _, nearest = cKDTree(places).query(points)
-    colors = np.column_stack([elements['vertex'][name] for name in CHANNELS])
     return np.asarray(colors[nearest], np.float64)

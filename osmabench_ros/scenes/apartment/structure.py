@@ -98,13 +98,10 @@ def _build_entrance(
     width = opening.high_m - opening.low_m
     wood = style.draw({'wood': ['white', 'brown', 'dark brown']}, {})
     frame = build('entrance frame', style, wood=wood, width=width, **DOORWAY)
-    leaf = build(
-        'door',
-        style,
-        wood=style.draw({'wood': []}, {}),
-        width=width - 2 * FRAME_M - 0.006,
-        height=DOOR_HEIGHT_M - FRAME_M - 0.004,
-    )
+    leaf_finish = style.draw({'wood': []}, {})
+    leaf_width = width - 2 * FRAME_M - 0.006
+    leaf_height = DOOR_HEIGHT_M - FRAME_M - 0.004
+    leaf = build('door', style, wood=leaf_finish, width=leaf_width, height=leaf_height)
     middle_m = opening.middle_m
     frame_pose = compute_wall_pose(side, middle_m, frame, -WALL_M / 2)
     leaf_pose = compute_wall_pose(side, middle_m, leaf, 0.002 - WALL_M / 2, 0.01)

@@ -165,20 +165,13 @@ def read_stage(
     text = template.path('semantic_descriptor_filename')
     painted = template.path('semantic_asset')
     if text is None or painted is None or not text.name.endswith('.semantic.txt'):
-        return _load_plain_stage(template, entry, labels, where)
+        meshes, pose = place_instance(template, entry, ASSET_ORIGIN, where)
+        semantic_id = int(entry.get('semantic_id', template.config.get('semantic_id', 0)))
+        class_id = check_class_id(semantic_id, labels, 'stage', where)
+        return Stage((_with_sizes(SceneObject(1, 'stage', class_id, meshes, pose)),))
     for path in (text, painted):
         templates.count(path, text)
     return _annotate_stage(template, entry, text, painted, templates.dataset.name, where)
-
-
-def _load_plain_stage(
-    template: Template, entry: Mapping[str, Any], labels: LabelSet, where: str
-) -> Stage:
-    meshes, pose = place_instance(template, entry, ASSET_ORIGIN, where)
-    semantic_id = int(entry.get('semantic_id', template.config.get('semantic_id', 0)))
-    class_id = check_class_id(semantic_id, labels, 'stage', where)
-    item = SceneObject(1, 'stage', class_id, meshes, pose)
-    return Stage((_with_sizes(item),))
 
 
 def _annotate_stage(

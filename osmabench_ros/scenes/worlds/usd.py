@@ -26,6 +26,7 @@ from osmabench_ros.scenes.asset_files import leads_into
 from osmabench_ros.scenes.assets import (
     map_linearly,
     pack_mesh,
+    scale_normals,
     select_faces,
     sum_normals,
     unpack_mesh,
@@ -114,15 +115,13 @@ def read_triangles(mesh: Any, uv_name: str, where: str) -> tuple[Mesh, NDArray[n
     vertices = points[corners]
     if normals is None:
         smooth = mesh.GetSubdivisionSchemeAttr().Get() != UsdGeom.Tokens.none
-        normals = sum_normals(vertices, fans, corners if smooth else None).astype(np.float32)
-    length = np.linalg.norm(normals, axis=1, keepdims=True)
-    normals = np.where(length > 1e-6, normals / np.maximum(length, 1e-6), [0, 0, 1])
+        sums = sum_normals(vertices, fans, corners if smooth else None)
     uv = np.zeros((len(corners), 2), np.float32) if uv is None else uv
     return (
         Mesh(
             vertices,
             fans.astype(np.int32),
-            normals.astype(np.float32),
+            scale_normals(sums if normals is None else normals),
             np.column_stack([uv[:, 0], 1.0 - uv[:, 1]]).astype(np.float32),
         ),
         owners,
