@@ -88,7 +88,10 @@ class Delivery(Enum):
 
 @dataclass(frozen=True)
 class ContractTopic:
-    """One topic with its message type; no node but `publisher` publishes it in a run."""
+    """One topic with its message type; only `publisher` publishes it in a run.
+
+    Of FRAME_ACK every participant is one.
+    """
 
     name: str
     message_type: str
@@ -102,7 +105,7 @@ _FRAME, _LATCHED, _LOSSLESS = Delivery.FRAME, Delivery.LATCHED, Delivery.LOSSLES
 _POSE, _ODOMETRY = 'geometry_msgs/msg/PoseStamped', 'nav_msgs/msg/Odometry'
 _OURS = 'osmabench_ros/msg/'
 
-# All that a run consists of, save transforms, which need tf2_ros.
+# All that a run needs; docs/topics.md also has transforms and topics for viewers.
 CONTRACT = (
     ContractTopic(COLOR, IMAGE, _FRAME, 'colour images', BRIDGE, True),
     ContractTopic(DEPTH, IMAGE, _FRAME, 'depth images', BRIDGE, True),
@@ -113,7 +116,7 @@ CONTRACT = (
     ContractTopic(CAMERA_POSE, _POSE, _FRAME, 'ground-truth pose', BRIDGE),
     ContractTopic(ODOMETRY, _ODOMETRY, _FRAME, 'ground-truth base pose', BRIDGE),
     ContractTopic(CLOCK, 'rosgraph_msgs/msg/Clock', Delivery.CLOCK, 'time of the frames', BRIDGE),
-    ContractTopic(LIGHTING, _OURS + 'LightingState', _LATCHED, 'what shines', BRIDGE),
+    ContractTopic(LIGHTING, _OURS + 'LightingState', _LATCHED, 'current lights', BRIDGE),
     ContractTopic(RUN_INFO, _OURS + 'RunInfo', _LATCHED, 'identity of the run', BRIDGE),
     ContractTopic(RUN_STATE, _OURS + 'RunState', _LATCHED, 'progress of the run', BRIDGE),
     ContractTopic(LABEL_INFO, _OURS + 'LabelInfo', _LATCHED, 'names of the class ids', BRIDGE),

@@ -50,7 +50,7 @@ class _Edge:
 
 
 class TransformTree:
-    """Frames and how they lie in each other; ContractError for two parents or a circle."""
+    """Frames and the transforms between them; ContractError for two parents or a circle."""
 
     def __init__(self, samples: Iterable[StampedTransform]) -> None:
         self._edges: dict[str, _Edge] = {}

@@ -1,4 +1,4 @@
-"""Fuses points of frames in a voxel grid by integer sums, so independently of their order."""
+"""Fuses points of frames in a voxel grid; integer sums do not depend on their order."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ MAX_SEGMENTS = 1 << SEGMENT_BITS
 # Positions are rounded to this fraction of a voxel before they are summed.
 POSITION_STEPS = 4096
 
-_LEVELS = np.array([1 << (bits - 1) for bits in AXIS_BITS], np.int64)
+# Voxels on each side of the origin.
+_HALF_RANGE = np.array([1 << (bits - 1) for bits in AXIS_BITS], np.int64)
 _MERGE_ROWS = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
 class FusedCells:
-    """Cells of a voxel grid, one for each pair of voxel and segment, ordered by key.
+    """Cells of a voxel grid, one for each pair of voxel and segment, unless grids were joined.
 
     Parameters
     ----------
@@ -73,7 +74,10 @@ class FusedCells:
         return np.asarray(self.counts / np.bincount(voxel, weights=self.counts)[voxel])
 
     def winner_rows(self, abstaining: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-        """Return one cell a voxel, that with most points; `abstaining` only if no other is."""
+        """Return the row of the cell with most points per voxel; the lowest segment of equal ones.
+
+        A cell of `abstaining` (N,) wins only where all cells of a voxel abstain.
+        """
         votes = self.counts if abstaining is None else np.where(abstaining, 0, self.counts)
         order = np.lexsort((self.segments, -votes, self.voxels))
         _, first = np.unique(self.voxels[order], return_index=True)
@@ -86,7 +90,7 @@ def voxel_indices(voxels: NDArray[np.int64]) -> NDArray[np.int64]:
     x = voxels >> (y_bits + z_bits)
     y = (voxels >> z_bits) & ((1 << y_bits) - 1)
     z = voxels & ((1 << z_bits) - 1)
-    return np.stack([x, y, z], axis=1) - _LEVELS
+    return np.stack([x, y, z], axis=1) - _HALF_RANGE
 
 
 def _group(
@@ -122,7 +126,10 @@ class VoxelFusion:
         segments: NDArray[np.integer],
         extras: NDArray[np.integer] | None = None,
     ) -> None:
-        """Fuse finite points (N, 3) of one frame, in metres; raises MapError if out of range."""
+        """Fuse finite points (N, 3) of one frame, in world metres, with colours and extras (N, E).
+
+        Raises MapError if a point or a segment (N,) is out of range.
+        """
         if not len(points):
             return
         keys, steps = self._pack(points, segments)
@@ -141,7 +148,7 @@ class VoxelFusion:
             self._merge()
 
     def absorb(self, other: VoxelFusion) -> None:
-        """Fuse all that another grid of equal voxels and columns holds; that one stays."""
+        """Fuse what another grid of equal voxels and columns holds; `other` keeps it."""
         other._merge()
         self._pending.append((other._keys, other._sums))
         self._pending_rows += len(other._keys)
@@ -153,17 +160,17 @@ class VoxelFusion:
         steps = np.floor(points * np.float64(POSITION_STEPS / self.voxel_m)).astype(np.int64)
         index = steps // POSITION_STEPS
         steps -= index * POSITION_STEPS
-        index += _LEVELS
-        if (index < 0).any() or (index >= 2 * _LEVELS).any():
-            reach = (_LEVELS * self.voxel_m).astype(int).tolist()
+        index += _HALF_RANGE
+        if (index < 0).any() or (index >= 2 * _HALF_RANGE).any():
+            reach = (_HALF_RANGE * self.voxel_m).astype(int).tolist()
             raise MapError(
                 f'a point is {float(np.abs(points).max()):.0f} m from the origin; the voxel '
                 f'grid reaches {reach} m: check poses and depth, or set a larger voxel_m'
             )
         if segments.min() < 0 or segments.max() >= MAX_SEGMENTS:
             raise MapError(
-                f'{int(segments.max())} segments are too many for a map; it holds {MAX_SEGMENTS}: '
-                'check that instance ids stay the same between frames'
+                f'segments are from {int(segments.min())} to {int(segments.max())}; a map holds '
+                f'0 to {MAX_SEGMENTS - 1}: check that instance ids stay the same between frames'
             )
         _, y_bits, z_bits = AXIS_BITS
         voxels = (((index[:, 0] << y_bits) | index[:, 1]) << z_bits) | index[:, 2]

@@ -30,7 +30,7 @@ class Mapper(MappingMethod, Protocol):
     """
 
     uses_ground_truth: bool
-    """Whether it reads the semantic and instance images of a frame."""
+    """Whether it reads semantic, instance or albedo images of a frame."""
 
 
 class MapperFactory(Protocol):

@@ -64,8 +64,8 @@ def label_by_features(
 
     `text_features` (C, D) are of the C classes, from the encoder of `space`: by default the space
     of the points, else the first that text can be compared with. Scores are cosines; a node keeps
-    its `top_k` best labels. One without a feature keeps its names, with class ids of the
-    label set; a point without takes the label of its node, and is unlabelled without one. Raises
+    its `top_k` best labels. A node without a feature keeps its names, with class ids of the
+    label set; a point without a feature takes the label of its node, if it has one. Raises
     MapError if the feature space is missing, or the shapes do not fit.
     """
     chosen = choose_space(semantic_map, space)
@@ -90,7 +90,10 @@ def label_by_features(
 
 
 def choose_space(semantic_map: SemanticMap, name: str = '') -> FeatureSpace:
-    """Return the named space, else the points', else a comparable one; MapError if none."""
+    """Return the named space, else the points', else the first that text is compared with.
+
+    MapError if there is none, or text cannot be compared with the named one or the points'.
+    """
     spaces, dense = semantic_map.feature_spaces, semantic_map.dense
     method = semantic_map.header.provenance.method
     name = name or ('' if dense is None else dense.feature_space)
@@ -129,7 +132,7 @@ def _rank(
 
 
 def number_labels(node: SceneNode, label_set: LabelSet | None) -> SceneNode:
-    """Return a node with the class ids that a label set has for its names; None has no ids."""
+    """Return a node with the class ids of its names in a label set, without one UNLABELLED."""
     ids = [UNLABELLED if label_set is None else label_set.id_of(x.name) for x in node.labels]
     labels = (ScoredLabel(x.name, x.score, i) for x, i in zip(node.labels, ids, strict=True))
     return dataclasses.replace(node, labels=tuple(labels))

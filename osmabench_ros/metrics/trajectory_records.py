@@ -28,7 +28,7 @@ ALIGNED = '@aligned'
 # Fraction of the reference, in poses or length, below which a score has a remark.
 LEAST_MATCHED = 0.9
 
-# Poses that are all nearer to the true ones than this were not found by a camera.
+# Poses that are all nearer to the true ones than this are taken for copies.
 COPIED_M = 1e-4
 
 
@@ -45,7 +45,7 @@ class TrajectorySettings:
     offset_s : float
         Added to the stamps of the estimate.
     interval : DeltaInterval
-        Of relative errors.
+        Of relative errors; by default one frame of the estimate.
     """
 
     alignment: TrajectoryAlignment = TrajectoryAlignment.SE3
@@ -65,16 +65,17 @@ class TrajectoryScore:
     similarity : Similarity
         Takes the estimate to the reference.
     errors : PoseErrors
-        Absolute errors after alignment.
+        Absolute errors after the alignment, if any.
     records : tuple of MetricRecord
         Suites ``trajectory`` and, with an alignment, ``trajectory@aligned``.
     settings : TrajectorySettings
         How they were compared.
     turn_is_open : bool
-        Whether the path is too straight for its alignment to say how it is turned about itself;
-        absolute errors of rotation after the alignment are then not applicable.
+        Whether the path is too straight for its alignment to fix the rotation about it; absolute
+        errors of rotation after the alignment are then not applicable.
     matched, covered : float
-        Fractions of the poses and of the length of the whole reference that have an estimate.
+        Fraction of the poses of the whole reference that have an estimate, and the length of the
+        line through these over the whole length; a gap on a straight counts as covered.
     """
 
     reference: StampedTrajectory
@@ -99,24 +100,24 @@ class TrajectoryScore:
             )
         if min(self.matched, self.covered) < LEAST_MATCHED:
             found.append(
-                f'errors are of {self.matched:.0%} of the poses and {self.covered:.0%} of the '
-                'length of the reference: the rest has no estimate'
+                f'errors are over {self.matched:.0%} of the poses and {self.covered:.0%} of the '
+                'reference length; missing poses can lower them, a lower rate does not'
             )
         if own.child_frame_id and true.child_frame_id not in ('', own.child_frame_id):
             found.append(
                 f'the poses are of "{own.child_frame_id}", the true ones of '
-                f'"{true.child_frame_id}": how these frames lie in each other counts as error'
+                f'"{true.child_frame_id}": the transform between them counts as error'
             )
         if own.frame_id and true.frame_id not in ('', own.frame_id):
             found.append(
-                f'the poses are in "{own.frame_id}", the true ones in "{true.frame_id}": how '
-                'these frames lie in each other counts as error in the metrics as recorded, not '
-                'in those after an alignment'
+                f'the poses are in "{own.frame_id}", the true ones in "{true.frame_id}": the '
+                'transform between them counts as error in the metrics as recorded, not in those '
+                'after an alignment'
             )
         if self.turn_is_open:
             found.append(
                 'doubtful: the path is straight to within the errors of the poses, so its '
-                'alignment leaves a turn about it open; what depends on that turn is left out. '
+                'alignment does not fix the rotation about it; what depends on that is left out. '
                 'Align by origin to have it'
             )
         return tuple(found)

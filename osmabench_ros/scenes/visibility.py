@@ -30,7 +30,7 @@ def sample_surface(scene: Scene, points_per_m2: float, seed: int) -> LabelledClo
 def label_points(
     item: SceneObject, points: NDArray[np.float32], normals: NDArray[np.float32]
 ) -> LabelledCloud:
-    """Return points of an object with its class and instance."""
+    """Return world points and normals (N, 3) of an object with its class and instance."""
     labels = np.full(len(points), item.class_id, np.int32)
     return LabelledCloud(points, labels, np.full(len(points), item.instance_id, np.int32), normals)
 
@@ -60,7 +60,8 @@ def sample_object(
     return points.astype(np.float32), unit.astype(np.float32)
 
 
-# A ray may end this much before its point: samples and triangles are rounded to float32.
+# A ray may end this much before its point: far above rounding to float32, so that surfaces that
+# touch, such as a rug and its floor, do not hide each other.
 TOLERANCE_M = 0.005
 
 
@@ -85,7 +86,7 @@ class RayCaster:
     def distances(
         self, origins: NDArray[np.float32], directions: NDArray[np.float32]
     ) -> NDArray[np.float32]:
-        """Return distances (N,) to the first hit as multiples of the directions, else inf."""
+        """Return the first hits (N,) as multiples of the directions, inf where there is none."""
         return np.asarray(self._cast(origins, directions)['t_hit'].numpy())
 
     def find_first_hits(
@@ -115,12 +116,13 @@ def find_visible_points(
     intrinsics: Intrinsics,
     max_depth_m: float,
     *,
-    max_footprint_m: float = np.inf,
+    max_extent_m: float = np.inf,
 ) -> NDArray[np.bool_]:
     """Return which points at least one camera sees.
 
-    A point is seen if it projects into the image at a depth up to `max_depth_m`, and the ray from
-    the camera meets nothing before it. Nothing of a rendered image is used.
+    A point is seen if it projects into the image at a depth up to `max_depth_m`, a pixel there
+    covers at most `max_extent_m` of the surface, from either side, and the ray from the
+    camera meets nothing before it. Nothing of a rendered image is used.
 
     Parameters
     ----------
@@ -134,7 +136,7 @@ def find_visible_points(
         Camera.
     max_depth_m : float
         Farthest depth along the optical axis.
-    max_footprint_m : float
+    max_extent_m : float
         Longest stretch of the surface that a pixel may cover: distance / (f cos(incidence)).
         A surface farther away or more oblique is a sliver in the image that no map can resolve.
         A finite bound needs a cloud with normals.
@@ -156,9 +158,9 @@ def find_visible_points(
         origin = pose.translation.astype(np.float32)
         directions = cloud.points[candidates] - origin
         distance = np.linalg.norm(directions, axis=1)
-        if np.isfinite(max_footprint_m):
-            footprint_m = _compute_footprint(cloud, candidates, directions, intrinsics)
-            resolved = footprint_m <= max_footprint_m
+        if np.isfinite(max_extent_m):
+            extent_m = _compute_pixel_extent(cloud, candidates, directions, intrinsics)
+            resolved = extent_m <= max_extent_m
             candidates = candidates[resolved]
             directions = directions[resolved]
             distance = distance[resolved]
@@ -167,7 +169,7 @@ def find_visible_points(
     return seen
 
 
-def _compute_footprint(
+def _compute_pixel_extent(
     cloud: LabelledCloud,
     index: NDArray[np.int64],
     directions: NDArray[np.float32],
@@ -175,7 +177,7 @@ def _compute_footprint(
 ) -> NDArray[np.floating]:
     """Return the length of surface around each point that one pixel covers, metres."""
     if cloud.normals is None:
-        raise ValueError('the footprint of a pixel needs a cloud with normals')
+        raise ValueError('the extent of a pixel needs a cloud with normals')
     # distance / cos(incidence) = distance^2 / |direction . normal|
     facing = np.abs(np.einsum('ij,ij->i', directions, cloud.normals[index]))
     squared = np.einsum('ij,ij->i', directions, directions)
@@ -186,7 +188,10 @@ def _compute_footprint(
 def _find_in_view(
     points: NDArray[np.float32], pose: Pose, intrinsics: Intrinsics, max_depth_m: float
 ) -> NDArray[np.int64]:
-    """Return the indices of the points that project into the image."""
+    """Return the indices of the points up to a depth that project into the image.
+
+    Centres of pixels have whole numbers.
+    """
     camera = pose.inverse()
     rotation = camera.rotation.astype(np.float32)
     shift = camera.translation.astype(np.float32)

@@ -32,7 +32,7 @@ from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode
 
 FORMAT: Final = 'osmabench.ground_truth/1'
 # The longest stretch of surface that a pixel may cover to show it.
-MAX_FOOTPRINT_M = 0.05
+MAX_EXTENT_M = 0.05
 MIN_VISIBLE_POINTS = 5
 # Objects with a smaller visible fraction have the extent of their visible part.
 SMALL_SHARE = 0.25
@@ -165,7 +165,7 @@ def build_ground_truth(
 
     `camera_poses` are optical frames in the world; `frames`, without effects of light and with
     ground-truth images, give the fused cloud of compat and the colours of the visible parts.
-    Points deeper than `max_depth_m`, or where a pixel covers more than MAX_FOOTPRINT_M, are
+    Points deeper than `max_depth_m`, or where a pixel covers more than MAX_EXTENT_M, are
     unseen; MIN_VISIBLE_POINTS make an instance seen.
     """
     from osmabench_ros.scenes.ground_truth import (
@@ -183,7 +183,7 @@ def build_ground_truth(
     progress('casting rays', 0.2)
     visible, probed = (
         find_visible_points(
-            scene, points, camera_poses, intrinsics, max_depth_m, max_footprint_m=MAX_FOOTPRINT_M
+            scene, points, camera_poses, intrinsics, max_depth_m, max_extent_m=MAX_EXTENT_M
         )
         for points in (cloud, probes)
     )

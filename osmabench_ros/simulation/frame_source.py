@@ -35,10 +35,10 @@ OpenSimulator = Callable[[Scene], Simulator]
 
 
 class ConditionedCamera:
-    """Takes the frames of a trajectory under a condition, each by only its number and seed.
+    """Renders frames of a trajectory under a condition; each depends on its number and the seed.
 
     Where the condition changes the scene on the way, `open_simulator` starts the simulator of the
-    changed scene, which `close` closes; the given one is its owner's.
+    changed scene, which `close` closes; whoever gave `simulator` closes that.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class ConditionedCamera:
         return np.flatnonzero(arrives)
 
     def reported_poses(self) -> list[Pose]:
-        """Return the optical poses that the robot believes to have, one per frame."""
+        """Return the optical poses that the robot reports, one per frame, in the world."""
         poses = list(self._trajectory.camera_poses)
         for effect in self.condition.effects:
             poses = effect.reported_poses(poses, self._seed)
@@ -91,7 +91,7 @@ class ConditionedCamera:
             instant.time_s,
             instant.base_pose.translation.tolist(),
         )
-        scene, simulator = self._stage(moment)
+        scene, simulator = self._find_scene(moment)
         lighting = compute_lighting(self.condition, scene, moment)
         for effect in self.condition.effects:
             lighting = effect.lighting(lighting, shot)
@@ -114,6 +114,7 @@ class ConditionedCamera:
             groups = self._find_groups(self._scene)
             still = {part.instance_id: part.pose for _, _, parts in groups for part in parts}
             self._simulator.move_objects(still)
+        # A subclass may close more in its own `close`.
         ConditionedCamera.close(self)
 
     def close(self) -> None:
@@ -122,7 +123,7 @@ class ConditionedCamera:
             self._changed[1].close()
             self._changed = None
 
-    def _stage(self, moment: Moment) -> tuple[Scene, Simulator]:
+    def _find_scene(self, moment: Moment) -> tuple[Scene, Simulator]:
         """Return the scene of a moment, and what renders it."""
         change = self.condition.scene_change
         if change is None or not change.span.contains(moment):
@@ -189,7 +190,7 @@ class FrameSource(Protocol):
         ...
 
 
-# Frames of a path at which a simulator that loads the scene itself is held to it.
+# Poses of a path at which a simulator that loads the scene itself is compared with the scene.
 PROBED_FRAMES = 4
 
 
@@ -197,7 +198,7 @@ class SimulatedFrames(ConditionedCamera):
     """Renders the frames of a scene along a trajectory under a condition.
 
     A simulator that loads the scene's files itself is first compared with the scene; raises as
-    `check_agreement`.
+    `check_agreement`. `close` closes the given simulator too.
     """
 
     def __init__(

@@ -16,7 +16,8 @@ from osmabench_ros.suites.prediction import point_labels, rank_labels
 from osmabench_ros.suites.suite import FigureSuite, MatchingOptions, SuiteContext
 
 FIGURES = ('macc', 'miou', 'fmiou', 'fmiou_objects', 'accuracy')
-# Shares of true points that got no valid class, and of map points made up; 0 is best.
+# Fractions of ground-truth points without a valid class (the first three), and of map points
+# without ground truth near them; 0 is best.
 LOST = ('missing', 'unlabelled', 'outside_vocabulary', 'hallucinated')
 
 
@@ -29,7 +30,7 @@ class SegmentationOptions(MatchingOptions):
         Largest distance of a match in strict mode.
     vocabulary : str
         'scene' scores the classes of the scene, 'global' all of the label set. In strict mode a
-        map that is named by features or captions may choose from the whole label set in both.
+        map that is named by features or captions may choose from the whole label set with either.
     ignored_ids : tuple of int
         Classes that compat leaves out; OSMa-Bench's data has 0 for "other".
     top_k : tuple of int
@@ -140,7 +141,7 @@ class OsmaSegmentationSuite(FigureSuite[SegmentationOptions]):
                 yield self._record(metric, figures[i], support, name, mode)
 
     def _over_objects(self, context: SuiteContext, taken: NDArray[np.int32]) -> MetricRecord:
-        """Return mAcc with an interval over the objects of this scene, with that in its name."""
+        """Return `macc_over_objects`, mAcc with an interval over the objects of this scene."""
         surface = context.ground_truth.surface
         kept = surface.labels != UNLABELLED
         found = macc_over_objects(

@@ -99,7 +99,7 @@ def test_a_point_outside_the_grid_is_refused(point):
 
 
 def test_too_many_segments_are_refused():
-    with pytest.raises(MapError, match='too many for a map'):
+    with pytest.raises(MapError, match=f'segments are from {MAX_SEGMENTS} to'):
         VoxelFusion(0.1).add(
             np.zeros((1, 3)), np.zeros((1, 3), np.uint8), np.array([MAX_SEGMENTS])
         )

@@ -77,7 +77,7 @@ def test_a_bound_on_the_footprint_drops_what_a_pixel_cannot_resolve(scene):
     pose = camera_at(-2, 0, 0.75, 0.0)
     all_seen = find_visible_points(scene, cloud, [pose], CAMERA, 10.0)
     bound = 0.1
-    resolved = find_visible_points(scene, cloud, [pose], CAMERA, 10.0, max_footprint_m=bound)
+    resolved = find_visible_points(scene, cloud, [pose], CAMERA, 10.0, max_extent_m=bound)
     rays = cloud.points - pose.translation
     distance = np.linalg.norm(rays, axis=1)
     incidence = np.abs((rays / distance[:, None] * cloud.normals).sum(axis=1))

@@ -11,7 +11,7 @@ class Options(Strict):
 
 
 class PointMapper:
-    """Keeps every so many-th point, and knows no classes."""
+    """Keeps every n-th point, without labels."""
 
     uses_ground_truth = False
 

@@ -8,7 +8,7 @@ from osmabench_ros.simulation.simulator import Observation
 
 
 class RayCaster:
-    """Shows objects in their own colours, whatever shines, with a ray for each pixel."""
+    """Shows objects in their own colours, in any light, with a ray for each pixel."""
 
     description = 'ray caster of my_bench 0.1.0'
 
