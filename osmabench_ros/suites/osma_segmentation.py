@@ -48,6 +48,10 @@ class SegmentationOptions(MatchingOptions):
 class OsmaSegmentationSuite(FigureSuite[SegmentationOptions]):
     """Per-class and mean metrics of the labels of a map's points.
 
+    Metrics are macc, miou, fmiou, fmiou_objects and accuracy (over all points), and per class iou
+    and class_accuracy (recall); in strict also macc_over_objects, top<k>_accuracy, and the
+    fractions missing, unlabelled, outside_vocabulary and hallucinated.
+
     Writes ``confusion_compat.npz`` and ``confusion_strict.npz`` where the context has a folder
     for them.
     """
