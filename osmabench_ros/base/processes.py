@@ -22,22 +22,20 @@ LONGEST_S = 0.5
 
 
 class AttentiveClock:
-    """Steady seconds, of which at most `longest_s` count from one reading to the next.
+    """Steady seconds, of which at most `LONGEST_S` count from one reading to the next.
 
     A process that was stopped received nothing meanwhile: that is not others' silence.
     """
 
-    def __init__(
-        self, longest_s: float = LONGEST_S, steady_s: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._longest_s, self._steady_s = longest_s, steady_s
+    def __init__(self, steady_s: Callable[[], float] = time.monotonic) -> None:
+        self._steady_s = steady_s
         self._read_s = steady_s()
         self._now_s = 0.0
 
     def now_s(self) -> float:
         """Return the seconds counted since the clock was made."""
         read_s = self._steady_s()
-        self._now_s += min(read_s - self._read_s, self._longest_s)
+        self._now_s += min(read_s - self._read_s, LONGEST_S)
         self._read_s = read_s
         return self._now_s
 
@@ -196,14 +194,12 @@ class SupervisedProcess:
         if self._guard.poll() is None:
             self._guard.communicate(b'\n')
 
-    def _orphans(self) -> list[psutil.Process]:
-        """Return the processes of its session, which may have been left by their parents."""
-        found = []
+    def _orphans(self) -> Iterator[psutil.Process]:
+        """Yield the processes of its session, which may have been left by their parents."""
         for process in psutil.process_iter():
             with contextlib.suppress(OSError):
                 if os.getsid(process.pid) == self.pid:
-                    found.append(process)
-        return found
+                    yield process
 
 
 def end_processes(

@@ -1,5 +1,6 @@
 """The base of all data models, and the error texts about their faults."""
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -176,6 +177,8 @@ def _check_folder_name(value: str) -> str:
 def _check_path(value: str | Path) -> str | Path:
     if not str(value).isprintable():
         raise ValueError('is not a path: it has characters that are not printable')
+    if os.path.expanduser(value).startswith('~'):
+        raise ValueError('is not a path: it begins with a user who is not known here')
     return value
 
 

@@ -101,12 +101,12 @@ def _list_strings(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _file(kind: str, text: str) -> dict[str, str]:
     """Return the digest of a file if `text` is the path of one."""
-    path = Path(text).expanduser()
     try:
+        path = Path(text).expanduser()
         if not path.is_file():
             return {}
         status = path.stat()
-    except OSError:
+    except (OSError, RuntimeError):  # there is no user "5 cm" with files, as "~5 cm" would mean
         return {}
     digest = _hash_file(path, status.st_size, status.st_mtime_ns)
     return {f'{kind}: {without_home(text)}': digest}

@@ -70,5 +70,5 @@ def test_a_process_whose_log_is_on_a_full_disk_ended_for_that(free, told, tmp_pa
 
 def test_time_between_distant_readings_counts_little():
     steady = iter([100.0, 100.25, 100.5, 4100.0, 4100.25])
-    clock = AttentiveClock(0.5, lambda: next(steady))
+    clock = AttentiveClock(lambda: next(steady))
     assert [clock.now_s() for _ in range(4)] == [0.25, 0.5, 1.0, 1.25]

@@ -107,6 +107,7 @@ def test_any_value_at_any_place_of_a_condition_is_accepted_or_one_error(tmp_path
     ('place', 'value'),
     [
         (('scenes', 0, 'seed'), True),
+        (('scenes', 0, 'reference'), '~nobody knows/x'),
         (('camera', 'width'), True),
         (('pacing', 'speed_factor'), False),
         (('requirements', 0, 'at_least'), True),

@@ -45,7 +45,10 @@ def test_files_that_a_mapper_names_count_by_their_content(tmp_path):
     made = matrix_config(
         mappers=[
             {'name': 'mine', 'command': ['python3', str(script), '--fast']},
-            {'name': 'other', 'options': {'deep': {'file': str(settings)}, 'voxel_m': 0.1}},
+            {
+                'name': 'other',
+                'options': {'deep': {'file': str(settings)}, 'voxel_m': 0.1, 'note': '~5 cm'},
+            },
         ]
     )
     [(name, digest)] = mapper_files(made.mappers[0]).items()
