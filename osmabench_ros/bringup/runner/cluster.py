@@ -54,8 +54,8 @@ def upload(folder: Path, url: str) -> None:
     system, place = _open_file_system(url)
     present = (file for file in sorted(folder.rglob('*')) if file.is_file())
     digests = {file.relative_to(folder).as_posix(): sha256_of(file) for file in present}
-    mark = f'{place}/{UPLOADED}'
-    if system.exists(mark) and json.loads(system.cat_file(mark)) == digests:
+    mark, content = f'{place}/{UPLOADED}', json.dumps(digests, indent=1).encode()
+    if system.exists(mark) and system.cat_file(mark) == content:
         return
     for name in digests:
         file, target = folder / name, f'{place}/{name}'
@@ -63,7 +63,7 @@ def upload(folder: Path, url: str) -> None:
         system.put_file(str(file), target)
         if system.info(target)['size'] != file.stat().st_size:
             raise RunError(f'--upload: {target} has another size than {file}')
-    system.pipe_file(mark, json.dumps(digests, indent=1).encode())
+    system.pipe_file(mark, content)
 
 
 def _open_file_system(url: str) -> tuple[Any, str]:
