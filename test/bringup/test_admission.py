@@ -7,11 +7,11 @@ from osmabench_ros.bringup import isolation
 from osmabench_ros.bringup.runner import dispatch
 from osmabench_ros.bringup.runner.dispatch import (
     GIB,
-    Capacity,
-    Demand,
+    Resources,
     admit,
-    capacity_here,
+    check_gpus,
     estimate_demand,
+    find_resources,
     is_alone,
     jobs_here,
 )
@@ -19,11 +19,11 @@ from osmabench_ros.errors import ConfigError
 from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.plan import config_digest
 
-MACHINE = Capacity(8.0, 16 * GIB, ('0', '1'))
+MACHINE = Resources(8.0, 16 * GIB, 2, ('0', '1'))
 
 
-WHOLE = Demand(8.0, 16 * GIB)
-EIGHTH = Demand(1.0, 2 * GIB)
+WHOLE = Resources(8.0, 16 * GIB)
+EIGHTH = Resources(1.0, 2 * GIB)
 
 
 def admit_all(demands):
@@ -46,13 +46,13 @@ def plan_of(tmp_path, mapper, **changes):
     ('demand', 'at_once'),
     [
         (EIGHTH, 8),
-        (Demand(8.0 / 3, 16 * GIB / 3), 3),
-        (Demand(4.0, 2 * GIB), 2),
-        (Demand(1.0, 5 * GIB), 3),
-        (Demand(1.0, GIB, 1.0), 2),
-        (Demand(1.0, GIB, 2.0), 1),
-        (Demand(1.0, GIB, 0.5), 4),
-        (Demand(1.0, GIB, 0.4), 4),
+        (Resources(8.0 / 3, 16 * GIB / 3), 3),
+        (Resources(4.0, 2 * GIB), 2),
+        (Resources(1.0, 5 * GIB), 3),
+        (Resources(1.0, GIB, 1.0), 2),
+        (Resources(1.0, GIB, 2.0), 1),
+        (Resources(1.0, GIB, 0.5), 4),
+        (Resources(1.0, GIB, 0.4), 4),
         (WHOLE, 1),
     ],
 )
@@ -61,16 +61,16 @@ def test_no_more_than_there_is_is_granted(demand, at_once):
 
 
 def test_each_run_has_whole_gpus_or_a_part_of_one():
-    gpus = [item.gpus for item in admit_all([Demand(1.0, GIB, n) for n in (1.0, 0.5, 0.5, 0.0)])]
-    assert gpus == [('0',), ('1',), ('1',), ()]
+    wanted = [Resources(1.0, GIB, number) for number in (1.0, 0.5, 0.5, 0.0)]
+    assert [item.gpu_names for item in admit_all(wanted)] == [('0',), ('1',), ('1',), ()]
 
 
 def test_a_run_needs_what_its_mapper_declares(tmp_path):
     resources = {'cpus': 2, 'gpus': 0.5, 'memory_gib': 3}
     plan = plan_of(tmp_path, {'name': 'oracle', 'resources': resources})
-    assert estimate_demand(plan, EIGHTH, WHOLE) == Demand(2.0, 3 * GIB, 0.5)
+    assert estimate_demand(plan, EIGHTH, WHOLE) == Resources(2.0, 3 * GIB, 0.5)
     # One that needs more than there is begins when nothing else runs.
-    assert estimate_demand(plan, EIGHTH, Demand(1.0, GIB)) == Demand(1.0, GIB, 0.5)
+    assert estimate_demand(plan, EIGHTH, Resources(1.0, GIB)) == Resources(1.0, GIB, 0.5)
     assert estimate_demand(plan_of(tmp_path, {'name': 'oracle'}), EIGHTH, WHOLE) == EIGHTH
 
 
@@ -99,24 +99,23 @@ def test_more_gpus_than_there_are_are_refused_by_name():
     config = parse_config(
         small_config(mappers=[{'name': 'oracle', 'resources': {'gpus': 3}}]), 'test'
     )
-    with_three = Capacity(1.0, GIB, ('0', '1', '2'))
-    with_three.check(config)
+    check_gpus(config, Resources(1.0, GIB, 3))
     with pytest.raises(ConfigError, match='mapper "oracle": resources.gpus is 3, and 2 GPUs'):
-        MACHINE.check(config)
+        check_gpus(config, MACHINE)
 
 
 def test_the_limits_of_a_container_count(tmp_path, monkeypatch):
     monkeypatch.setattr(dispatch, 'CGROUP', tmp_path)
     monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '3, GPU-7')
-    free = capacity_here()
-    assert free.gpus == ('3', 'GPU-7')
+    free = find_resources()
+    assert free.gpu_names == ('3', 'GPU-7')
     (tmp_path / 'cpu.max').write_text('max 100000\n')
     (tmp_path / 'memory.max').write_text('max\n')
     (tmp_path / 'memory.current').write_text(f'{GIB}\n')
-    assert capacity_here().cpus == free.cpus
+    assert find_resources().cpus == free.cpus
     (tmp_path / 'cpu.max').write_text('50000 100000\n')
     (tmp_path / 'memory.max').write_text(f'{GIB + 2**20}\n')
-    limited = capacity_here()
+    limited = find_resources()
     assert (limited.cpus, limited.memory_bytes) == (0.5, 2**20)
 
 
@@ -129,4 +128,4 @@ def test_as_many_jobs_as_cores_memory_and_shared_memory_allow(
 ):
     shared = None if shared_mib is None else shared_mib * 2**20
     monkeypatch.setattr(isolation, 'free_bytes', lambda: shared)
-    assert jobs_here(Capacity(cpus, memory_gib * GIB)) == jobs
+    assert jobs_here(Resources(cpus, memory_gib * GIB)) == jobs

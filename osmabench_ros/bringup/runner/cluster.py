@@ -22,7 +22,7 @@ from osmabench_ros.base.configuration import extra, version
 from osmabench_ros.base.files import add_file, is_ours, sha256_of
 from osmabench_ros.base.processes import ENDING, signals_held
 from osmabench_ros.bringup.runner import dispatch
-from osmabench_ros.bringup.runner.dispatch import Message, Result, Task
+from osmabench_ros.bringup.runner.dispatch import Message, Resources, Result, Task
 from osmabench_ros.errors import ConfigError, OsmabenchError, RunError, errors_as, needing
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation
@@ -133,7 +133,7 @@ def carry_out_remotely(remote: RemoteOrder, queue: Any, name: str) -> Result:
     progress = dispatch.report_to(lambda message: queue.put((name, message)), NEWS_EVERY_S)
     with errors_as(RunError, f'node {ray.util.get_node_ip_address()}', OsmabenchError, OSError):
         remote.check()
-    at_once = max(1, int(dispatch.capacity_here().cpus // remote.cpus))
+    at_once = max(1, int(dispatch.find_resources().cpus // remote.cpus))
     result = dispatch.carry_out(remote.plan, remote.prepares, at_once, progress=progress)
     if remote.upload and result.report is not None and result.report.status is Status.COMPLETE:
         progress('uploading', 1.0)
@@ -176,8 +176,8 @@ class RayBackEnd:
             problem = f'resources.gpus is {gpus:g}, and no node of the cluster has as many'
             raise ConfigError(f'mapper "{task.plan.mapper.name}": {problem}; lower it')
         largest = max(fitting, key=lambda item: (item['CPU'], item.get('memory', 0)))
-        whole = dispatch.Demand(largest['CPU'], largest.get('memory', 0))
-        usual = dispatch.Demand(min(1.0, whole.cpus), min(dispatch.RUN_BYTES, whole.memory_bytes))
+        whole = Resources(largest['CPU'], largest.get('memory', 0))
+        usual = Resources(min(1.0, whole.cpus), min(dispatch.RUN_BYTES, whole.memory_bytes))
         demand = usual if task.prepares else dispatch.estimate_demand(task.plan, usual, whole)
         return {
             'num_cpus': demand.cpus,

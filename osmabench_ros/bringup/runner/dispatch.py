@@ -113,38 +113,26 @@ _FULL = 1 + 1e-9
 
 
 @dataclass(frozen=True)
-class Demand:
-    """The processors, memory and GPUs that a run needs, or that there are."""
+class Resources:
+    """Processors, memory and GPUs of the machine, or that a run needs or was given.
+
+    `gpu_names` are as CUDA_VISIBLE_DEVICES takes them; a run that was given some sees only those.
+    """
 
     cpus: float
     memory_bytes: float
     gpus: float = 0.0
+    gpu_names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Capacity:
-    """Resources of the machine; GPUs by the names that CUDA_VISIBLE_DEVICES takes."""
-
-    cpus: float
-    memory_bytes: float
-    gpus: tuple[str, ...] = ()
-
-    def check(self, config: MatrixConfig) -> None:
-        """Raise ConfigError if a mapper needs more GPUs than there are."""
-        for mapper in config.mappers:
-            wanted, here = mapper.resources.gpus, len(self.gpus)
-            if wanted > here:
-                problem = f'resources.gpus is {wanted:g}, and {here} GPUs are known here'
-                remedy = 'lower it, install nvidia-ml-py, or set CUDA_VISIBLE_DEVICES'
-                raise ConfigError(f'mapper "{mapper.name}": {problem}; {remedy}')
-
-
-@dataclass(frozen=True)
-class Grant:
-    """The resources of a run that may begin; it sees these GPUs only."""
-
-    demand: Demand
-    gpus: tuple[str, ...] = ()
+def check_gpus(config: MatrixConfig, here: Resources) -> None:
+    """Raise ConfigError if a mapper needs more GPUs than there are."""
+    for mapper in config.mappers:
+        wanted = mapper.resources.gpus
+        if wanted > here.gpus:
+            problem = f'resources.gpus is {wanted:g}, and {here.gpus:g} GPUs are known here'
+            remedy = 'lower it, install nvidia-ml-py, or set CUDA_VISIBLE_DEVICES'
+            raise ConfigError(f'mapper "{mapper.name}": {problem}; {remedy}')
 
 
 def is_alone(plan: RunPlan) -> bool:
@@ -152,7 +140,7 @@ def is_alone(plan: RunPlan) -> bool:
     return plan.pacing is PacingMode.REALTIME and not plan.config.pacing.side_by_side
 
 
-def estimate_demand(plan: RunPlan, usual: Demand, whole: Demand) -> Demand:
+def estimate_demand(plan: RunPlan, usual: Resources, whole: Resources) -> Resources:
     """Return the resources of a run: as declared, else as usual, never more than the `whole`.
 
     A realtime run needs all processors.
@@ -160,29 +148,29 @@ def estimate_demand(plan: RunPlan, usual: Demand, whole: Demand) -> Demand:
     declared = plan.mapper.resources
     cpus = whole.cpus if is_alone(plan) else declared.cpus or usual.cpus
     memory = (declared.memory_gib or 0.0) * GIB or usual.memory_bytes
-    return Demand(min(cpus, whole.cpus), min(memory, whole.memory_bytes), declared.gpus)
+    return Resources(min(cpus, whole.cpus), min(memory, whole.memory_bytes), declared.gpus)
 
 
-def admit(demand: Demand, running: Sequence[Grant], capacity: Capacity) -> Grant | None:
-    """Return the resources of a run if they are free, else None."""
-    taken = [demand, *(item.demand for item in running)]
+def admit(demand: Resources, running: Sequence[Resources], whole: Resources) -> Resources | None:
+    """Return the resources that a run is given if they are free, else None."""
+    taken = [demand, *running]
     count = math.ceil(demand.gpus)
     free = [
         name
-        for name in capacity.gpus
-        if sum(item.demand.gpus / len(item.gpus) for item in running if name in item.gpus)
+        for name in whole.gpu_names
+        if sum(item.gpus / len(item.gpu_names) for item in running if name in item.gpu_names)
         + demand.gpus / max(count, 1)
         <= _FULL
     ]
     fits = (
         len(free) >= count
-        and sum(item.cpus for item in taken) <= capacity.cpus * _FULL
-        and sum(item.memory_bytes for item in taken) <= capacity.memory_bytes * _FULL
+        and sum(item.cpus for item in taken) <= whole.cpus * _FULL
+        and sum(item.memory_bytes for item in taken) <= whole.memory_bytes * _FULL
     )
-    return Grant(demand, tuple(free[:count])) if fits else None
+    return replace(demand, gpu_names=tuple(free[:count])) if fits else None
 
 
-def capacity_here() -> Capacity:
+def find_resources() -> Resources:
     """Return what this process may use of the machine now."""
     cpus = float(len(os.sched_getaffinity(0)))
     memory = psutil.virtual_memory().available
@@ -193,13 +181,14 @@ def capacity_here() -> Capacity:
     with suppress(OSError, ValueError):
         limit, used = (int((CGROUP / f'memory.{name}').read_text()) for name in ('max', 'current'))
         memory = min(memory, max(limit - used, 0))
-    return Capacity(cpus, memory, visible_gpus())
+    gpu_names = visible_gpus()
+    return Resources(cpus, memory, len(gpu_names), gpu_names)
 
 
-def jobs_here(capacity: Capacity) -> int:
+def jobs_here(whole: Resources) -> int:
     """Return how many runs that declare nothing the machine takes at once."""
     shared = isolation.free_bytes()
-    limits = [capacity.cpus, capacity.memory_bytes / RUN_BYTES]
+    limits = [whole.cpus, whole.memory_bytes / RUN_BYTES]
     if shared is not None:
         of_process = isolation.SMALLEST_SEGMENT_BYTES + isolation.PORT_BYTES
         limits.append(shared / (isolation.PROCESSES * of_process))
@@ -268,8 +257,7 @@ class Dispatcher:
     def _retry_or_finish(self, task: Task, result: Result) -> None:
         tries, error = self._back_end.tries, result.error
         if result.again and task.tried < tries:
-            text = f'{self._label(task)} is tried again, {task.tried + 1} of {tries}: {error}'
-            warn(text)
+            warn(f'{self._label(task)} is tried again, {task.tried + 1} of {tries}: {error}')
             self._waiting.insert(0, replace(task, tried=task.tried + 1))
             return
         if result.again and tries > 1:

@@ -10,7 +10,7 @@ from osmabench_ros.base.log import log_to
 from osmabench_ros.base.progress import Progress, share
 from osmabench_ros.bringup.preflight import check_config
 from osmabench_ros.bringup.runner.cluster import Cluster, use_cluster
-from osmabench_ros.bringup.runner.dispatch import Dispatcher, capacity_here, jobs_here
+from osmabench_ros.bringup.runner.dispatch import Dispatcher, check_gpus, find_resources, jobs_here
 from osmabench_ros.bringup.runner.node_processes import NodeProcesses
 from osmabench_ros.bringup.runner.one_run import run_one, without_figures
 from osmabench_ros.bringup.runner.workers import use_workers
@@ -62,20 +62,20 @@ def run_matrix(
     root = (out.absolute() if cluster else out) / config.name
     check_folder(root, Existing.MERGE)
     preparation = check_config(config, out)
-    capacity = capacity_here()
+    here = find_resources()
     if cluster is None:
-        capacity.check(config)
+        check_gpus(config, here)
     with ExitStack() as stack:
         plans = stack.enter_context(_claim_runs(config, root, preparation, progress, fresh=fresh))
         stack.enter_context(log_to(root))
         if nodes is None:
             nodes = stack.enter_context(closing(NodeProcesses()))
-        at_once = min(jobs_here(capacity) if jobs is None else jobs, len(plans))
+        at_once = min(jobs_here(here) if jobs is None else jobs, len(plans))
         if cluster is not None:
             with use_cluster(cluster, plans, preparation) as back_end:
                 ended = Dispatcher(plans, back_end, progress).run()
         elif at_once > 1:
-            with use_workers(at_once, capacity) as back_end:
+            with use_workers(at_once, here) as back_end:
                 ended = Dispatcher(plans, back_end, progress).run()
         else:
             ended = _run_one_by_one(plans, preparation, nodes, progress)

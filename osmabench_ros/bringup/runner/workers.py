@@ -17,7 +17,7 @@ from types import FrameType
 
 from osmabench_ros.base.processes import ENDING, signals_held
 from osmabench_ros.bringup.runner import dispatch
-from osmabench_ros.bringup.runner.dispatch import Capacity, Demand, Grant, Message, Result, Task
+from osmabench_ros.bringup.runner.dispatch import Message, Resources, Result, Task
 from osmabench_ros.bringup.runner.node_processes import ServingProcess
 
 MODULE = 'osmabench_ros.bringup.runner.workers'
@@ -44,14 +44,13 @@ class Workers:
 
     tries = 1
 
-    def __init__(self, jobs: int, capacity: Capacity, folder: Path) -> None:
+    def __init__(self, jobs: int, whole: Resources, folder: Path) -> None:
         self.slots = jobs
-        self._capacity = capacity
+        self._whole = whole
         self._folder = folder
-        self._whole = Demand(capacity.cpus, capacity.memory_bytes)
-        self._share = Demand(capacity.cpus / jobs, capacity.memory_bytes / jobs)
+        self._share = Resources(whole.cpus / jobs, whole.memory_bytes / jobs)
         self._started: list[Worker] = []
-        self._working: dict[Worker, tuple[Task, Grant]] = {}
+        self._working: dict[Worker, tuple[Task, Resources]] = {}
 
     @property
     def full(self) -> bool:
@@ -60,18 +59,18 @@ class Workers:
 
     def begin(self, task: Task) -> bool:
         """Begin a task if the processors, memory and GPUs that it needs are free."""
-        plan, running = task.plan, [grant for _, grant in self._working.values()]
+        plan, running = task.plan, [given for _, given in self._working.values()]
         needed = dispatch.estimate_demand(plan, self._share, self._whole)
         demand = self._share if task.prepares else needed
-        grant = dispatch.admit(demand, running, self._capacity)
-        if grant is None:
+        given = dispatch.admit(demand, running, self._whole)
+        if given is None:
             return False
         idle = (item for item in self._started if item not in self._working)
         worker = next((item for item in idle if item.poll() is None), None) or self._start()
-        self._working[worker] = task, grant
+        self._working[worker] = task, given
         at_once = 1 if dispatch.is_alone(plan) else self.slots
         with suppress(OSError):  # it has just died, and `poll` finds that out
-            worker.channel.send((plan, task.prepares, at_once, grant.gpus))
+            worker.channel.send((plan, task.prepares, at_once, given.gpu_names))
         return True
 
     def _start(self) -> Worker:
@@ -104,11 +103,11 @@ class Workers:
 
 
 @contextmanager
-def use_workers(jobs: int, capacity: Capacity) -> Iterator[Workers]:
+def use_workers(jobs: int, whole: Resources) -> Iterator[Workers]:
     """Yield the back end for up to `jobs` tasks at once, and end it."""
     with (
         tempfile.TemporaryDirectory(prefix='osmabench_jobs_') as folder,
-        closing(Workers(jobs, capacity, Path(folder))) as workers,
+        closing(Workers(jobs, whole, Path(folder))) as workers,
     ):
         yield workers
 
