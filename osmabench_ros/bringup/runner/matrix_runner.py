@@ -157,7 +157,7 @@ def _run_one_by_one(
 def run_sweep(
     config: MatrixConfig,
     out: Path,
-    sweep: SweepConfig | None = None,
+    sweep: SweepConfig,
     *,
     fresh: bool = False,
     progress: Progress,
@@ -167,7 +167,6 @@ def run_sweep(
     Runs that are done stay done, unless `fresh` moves them to ``previous/``; requirements are left
     aside. Results go to ``<name>_sweep`` in `out`.
     """
-    sweep = sweep or config.sweep
     root = sweep_folder(config, out)
     check_folder(root, Existing.MERGE)
     preparation = check_config(config, out)
