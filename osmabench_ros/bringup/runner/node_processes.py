@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib import import_module
-from multiprocessing.connection import Pipe
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
 
@@ -167,30 +167,19 @@ class HostedProcess(ManagedProcess):
         log_file: Path,
         environment: Mapping[str, str],
     ) -> None:
-        self._nodes, self._module = nodes, spec.module
-        super().__init__(spec.name, spec.arguments(folder), log_file, environment)
-
-    def _start(
-        self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        directory: Path | None,
-        pass_fds: Sequence[int],
-    ) -> psutil.Process:
-        del pass_fds
-        return self._nodes.fork(
-            NodeOrder(
-                self.name,
-                self._module,
-                tuple(command),
-                dict(environment),
-                directory or Path.cwd(),
-                self.log_file,
-            )
+        self._nodes, words = nodes, spec.arguments(folder)
+        self._order = NodeOrder(
+            spec.name, spec.module, tuple(words), dict(environment), Path.cwd(), log_file
         )
+        super().__init__(spec.name, words, log_file, environment)
+
+    def _start(self, *_command: object) -> psutil.Process:
+        process, self._host = self._nodes.fork(self._order)
+        return process
 
     def _release(self) -> None:
-        self._nodes.release()
+        with suppress(OSError):  # the host has died, and the process with it
+            self._host.send(None)
 
 
 class NodeProcesses:
@@ -213,25 +202,19 @@ class NodeProcesses:
                 return HostedProcess(self, spec, folder, log_file, environment)
             return ManagedProcess(spec.name, spec.command_line(folder), log_file, environment)
 
-    def fork(self, order: NodeOrder) -> psutil.Process:
-        """Start a process that waits until it is released; RunError if the host cannot."""
+    def fork(self, order: NodeOrder) -> tuple[psutil.Process, Connection]:
+        """Start a process that waits for a word on the channel; RunError if the host cannot."""
         kept = self._host
         host = kept or ServingProcess('node host', HOST_MODULE, order.log_file, order.environment)
         self._host = host
         with suppress(EOFError, OSError, psutil.Error), _adopt_orphans():
             host.channel.send(order)
             if host.channel.poll(IMPORT_TIMEOUT_S):
-                return psutil.Process(host.channel.recv())
+                return psutil.Process(host.channel.recv()), host.channel
         self.close()
         if kept is not None:  # it has died since
             return self.fork(order)
         raise RunError(f'the node host {host.reason()}')
-
-    def release(self) -> None:
-        """Let the process that was started last begin, as it is guarded now."""
-        with suppress(OSError):  # the host has died, and the process with it
-            if self._host is not None:
-                self._host.channel.send(None)
 
     def close(self) -> None:
         """End the host, which it does by itself when no order can come any more."""
