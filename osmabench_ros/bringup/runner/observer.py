@@ -23,9 +23,8 @@ from osmabench_ros.runs.timings import Participation
 
 # Largest announcement of a map; it holds the scene graph and no points.
 MAX_MAP_BYTES = 512 * 2**20
-
-
-LATENCIES = (
+# Fields of a participant with seconds, as `Participation` has them.
+TIMES = (
     'latency_p50', 'latency_p95', 'latency_p99', 'latency_max', 'processing_time_mean',
 )  # fmt: skip
 
@@ -130,13 +129,6 @@ class RunObserver:
         (first_ns, first_s), (last_ns, last_s) = self._frames
         return (last_ns - first_ns) / 1e9 / (last_s - first_s) if last_s > first_s else None
 
-    def processing_s(self, participant: str) -> float:
-        """Return the processing time that a participant reports for all its frames."""
-        for item in self.state.participants:
-            if item.participant == participant:
-                return (_get_known(item.processing_time_mean) or 0.0) * float(item.frames_mapped)
-        return 0.0
-
     def participation(self) -> dict[str, Participation]:
         """Return how many frames every node received and mapped, and its latencies."""
         published = self.state.frames_published
@@ -146,7 +138,7 @@ class RunObserver:
                 published,
                 item.frames_acknowledged,
                 item.frames_mapped,
-                *map(_get_known, (getattr(item, name) for name in LATENCIES)),
+                *map(_get_known, (getattr(item, name) for name in TIMES)),
             )
             for item in self.state.participants
         }

@@ -138,11 +138,13 @@ class _LiveRun:
         watch = self.observer
         maps = METHOD if METHOD in self.processes else MAPPER
         participants = watch.participation()
+        unknown = Participation(maps, watch.state.frames_published)
         if maps == METHOD:
             # Frames counted by an adapter are the method's.
-            adapted = participants.pop(MAPPER, Participation(maps, watch.state.frames_published))
+            adapted = participants.pop(MAPPER, unknown)
             participants.setdefault(maps, dataclasses.replace(adapted, name=maps))
-        mapping_s = watch.processing_s(maps)
+        mapped = participants.get(maps, unknown)
+        mapping_s = (mapped.processing_mean_s or 0.0) * (mapped.mapped or 0)
         if not mapping_s and self.first_frame_s is not None and self.finished_s is not None:
             mapping_s = self.finished_s - self.first_frame_s
         on_gpu = {name: item.peak_gpu_memory_bytes for name, item in self.processes.items()}
