@@ -12,7 +12,7 @@ import shutil
 import string
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache, cached_property
@@ -180,13 +180,8 @@ def examine_scene_files(reference: Path) -> Finding:
     named = (path, path / MANIFEST, path / REPLICA_INFO)
     config = next((file for file in named if file.is_file()), None)
     specified = path.suffix in SPECIFIED
-    error: Exception | None = None
-    faults: Sequence[str] = ()
-    if config is not None and specified:
-        _, error = attempt(lambda: read_specification(config))
-    elif config is not None:
-        found, error = attempt(lambda: _find_broken_files(config))
-        faults = found or ()
+    look: Callable[[Path], object] = read_specification if specified else _find_broken_files
+    found, error = attempt(lambda: look(config)) if config is not None else (None, None)
     return CHECKS.find_one(
         'scene',
         f'scene {reference.name}',
@@ -194,7 +189,7 @@ def examine_scene_files(reference: Path) -> Finding:
         config=config,
         specified=specified,
         error=error,
-        faults=faults,
+        faults=found if isinstance(found, list) else (),
         reference=reference,
     )
 
@@ -275,8 +270,8 @@ def _make_ros_remedy(package: str) -> str:
 
 def _check_module(module: _Module) -> Finding:
     found, error = attempt(lambda: importlib.import_module(module.name))
-    version = configuration.installed(module.name.split('.')[0])
-    version = version or getattr(found, '__version__', '')
+    distribution = module.name.split('.')[0]
+    version = configuration.installed(distribution) or getattr(found, '__version__', '')
     return CHECKS.find_one(
         'module', module.name, module=module, error=error, version=f'{version} ' if version else ''
     )
@@ -366,12 +361,10 @@ def examine_run(config: MatrixConfig, out: Path) -> list[Finding]:
     ]
 
 
-def _check_modules() -> list[Finding]:
-    found: list[Finding] = []
+def _check_modules() -> Iterator[Finding]:
     for item in MODULES:
         missing = item.required and not _is_there(item.name)
-        found += CHECKS.find_all('needed_module', item.name, module=item, missing=missing)
-    return found
+        yield from CHECKS.find_all('needed_module', item.name, module=item, missing=missing)
 
 
 def _is_there(name: str) -> bool:
@@ -453,16 +446,14 @@ def _has_package(package: str) -> bool:
     return any((Path(prefix) / index).is_file() for prefix in prefixes if prefix)
 
 
-def _check_text_features(config: MatrixConfig) -> list[Finding]:
-    part, found = 'text features', []
+def _check_text_features(config: MatrixConfig) -> Iterator[Finding]:
     for name, file in config.text_features.items():
         for path in (file, file.with_suffix('.json')):
-            missing = not path.is_file() or not path.stat().st_size
-            found += CHECKS.find_all('text_features', part, missing=missing, path=path, name=name)
-    return found
+            values = {'missing': not path.is_file() or not path.stat().st_size, 'path': path}
+            yield from CHECKS.find_all('text_features', 'text features', name=name, **values)
 
 
-def _check_model_keys(config: MatrixConfig) -> list[Finding]:
+def _check_model_keys(config: MatrixConfig) -> Iterator[Finding]:
     """Check that the keys of the suites' language models are set; never reads their value."""
     kinds = {
         value.partition(':')[0]
@@ -471,12 +462,10 @@ def _check_model_keys(config: MatrixConfig) -> list[Finding]:
         if isinstance(value, str)
         and not _is_own_server(value, str(suite.options.get('base_url') or ''))
     }
-    found: list[Finding] = []
     for kind in sorted(kinds & MODEL_KEYS.keys()):
         names = MODEL_KEYS[kind]
         values = {'not_set': not any(map(os.environ.get, names)), 'kind': kind, 'variables': names}
-        found += CHECKS.find_all('model_key', 'language model', **values)
-    return found
+        yield from CHECKS.find_all('model_key', 'language model', **values)
 
 
 def _is_own_server(model: str, base_url: str) -> bool:
