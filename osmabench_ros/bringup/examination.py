@@ -1,7 +1,7 @@
 """Examines a running stack for errors that would spoil a run, by tables of checks."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
@@ -32,6 +32,7 @@ from osmabench_ros.maps.announced_map import convert_graph
 from osmabench_ros.maps.standard_messages import read_records
 from osmabench_ros.msg import RunInfo, RunState, SemanticMap
 from osmabench_ros.ros.messages import images
+from osmabench_ros.ros.messages.message_definitions import interface_class, is_interface_name
 from osmabench_ros.ros.messages.poses import SECOND_NS, stamp_from_message
 from osmabench_ros.ros.node.frame_receiver import camera_pose_from_message
 from osmabench_ros.ros.node.run_control import RunPhase
@@ -122,16 +123,6 @@ def check_intrinsics(topic: str, info: CameraInfo) -> list[Finding]:
     )
 
 
-def check_size(info_topic: str, info: CameraInfo, image_topic: str, image: Image) -> list[Finding]:
-    """Compare the size and the frame of an image with its intrinsics."""
-    return CHECKS.find_all('size', image_topic, image=image, info=info, info_topic=info_topic)
-
-
-def check_optical(topic: str, frame: str) -> list[Finding]:
-    """Check that images are in a frame along the optical axis, by its name (REP 103)."""
-    return CHECKS.find_first('frame_name', topic, frame=frame)
-
-
 def check_expected(topic: str, info: CameraInfo, expected: Intrinsics) -> list[Finding]:
     """Compare intrinsics with the camera of a configuration."""
     return CHECKS.find_all('configured_camera', topic, info=info, expected=expected)
@@ -189,15 +180,13 @@ def examine_transforms(seen: StackObservation) -> list[Finding]:
     faults = CHECKS.find_first(
         'transforms',
         TF,
-        no_type=topics.TF_TYPE in seen.missing_types,
+        no_type=interface_class(topics.TF_TYPE) is None,
         no_publisher=not (seen.graphs[TF].publishers or seen.graphs[TF_STATIC].publishers),
         error=''.join(errors[:1]) or fault,
     )
     if faults or samples is None:
         return faults
-    image = seen.newest(topics.COLOR)
-    frame = image.header.frame_id if image is not None else ''
-    return check_transforms(samples, frame or topics.CAMERA_FRAME)
+    return check_transforms(samples, seen.camera_frame or topics.CAMERA_FRAME)
 
 
 STATES = {int(phase): phase.name.lower() for phase in RunPhase}
@@ -391,7 +380,11 @@ def names_of_robot(file: Path) -> StackNames:
     check_names_of_topics(remappings, f'robot file {file}')
     source, extra = data.get('map'), {}
     if isinstance(source, dict) and '$' not in str(source.get('topic', '$')):
-        extra = {str(source['topic']): str(source.get('type'))}
+        kind = str(source.get('type', ''))
+        if not is_interface_name(kind):
+            problem = f'map.type is "{kind}", and not of the form package/msg/Name'
+            raise ConfigError(f'robot file {file}: {problem}')
+        extra = {str(source['topic']): kind}
     return StackNames(remappings=remappings, extra_topics=extra)
 
 
@@ -403,45 +396,42 @@ def check_names_of_topics(remappings: Mapping[str, str], source: str) -> None:
         choose(name, known, ConfigError, problem)
 
 
-def examine_content(seen: StackObservation, config: MatrixConfig | None) -> list[Finding]:
+def examine_content(seen: StackObservation, config: MatrixConfig | None) -> Iterator[Finding]:
     """Check images, intrinsics, labels, run information and maps."""
-    findings: list[Finding] = []
     info = seen.newest(topics.COLOR_INFO)
-    color = seen.newest(topics.COLOR)
-    for name in (topics.COLOR_INFO, topics.DEPTH_INFO):
-        if (found := seen.newest(name)) is not None:
-            findings += check_intrinsics(name, found)
-    if config is not None and info is not None:
-        findings += check_expected(topics.COLOR_INFO, info, config.camera.intrinsics)
     labels, label_set = _label_set(seen)
+    yield from labels
     for name in ENCODINGS:
         image = seen.newest(name)
         if image is None:
             continue
         faults = check_encoding(name, image)
-        findings += faults + check_optical(name, image.header.frame_id)
+        yield from faults + CHECKS.find_first('frame_name', name, frame=image.header.frame_id)
         # Depth is registered to colour, so one set of intrinsics holds for all images.
         if info is not None:
-            findings += check_size(topics.COLOR_INFO, info, name, image)
+            yield from CHECKS.find_all('size', name, image=image, info=info)
         if any(item.level is not Severity.OK for item in faults):
             continue
         if name == topics.DEPTH:
-            findings += check_depth(image)
+            yield from check_depth(image)
         elif name == topics.SEMANTIC and not any(f.level is Severity.FAILED for f in labels):
-            findings += check_classes(image, label_set)
-    findings += labels
-    frame = color.header.frame_id if color is not None else ''
+            yield from check_classes(image, label_set)
     of_message: dict[str, Callable[[Any], list[Finding]]] = {
+        topics.COLOR_INFO: partial(check_intrinsics, topics.COLOR_INFO),
+        topics.DEPTH_INFO: partial(check_intrinsics, topics.DEPTH_INFO),
         topics.CAMERA_POSE: _check_pose,
-        topics.RUN_INFO: lambda message: check_run_info(message, info, frame, seen.nodes),
+        topics.RUN_INFO: lambda message: check_run_info(
+            message, info, seen.camera_frame, seen.nodes
+        ),
         topics.RUN_STATE: check_run_state,
         topics.SEMANTIC_MAP: check_map,
         topics.SEMANTIC_MAP_POINTS: partial(check_cloud, topics.SEMANTIC_MAP_POINTS),
     }
     for name, check in of_message.items():
         if (message := seen.newest(name)) is not None:
-            findings += check(message)
-    return findings
+            yield from check(message)
+    if config is not None and info is not None:
+        yield from check_expected(topics.COLOR_INFO, info, config.camera.intrinsics)
 
 
 def _check_pose(pose: PoseStamped) -> list[Finding]:
@@ -526,13 +516,6 @@ def examine_stack(
 ) -> list[Finding]:
     """Listen to a running stack for some seconds and compare it with the topic contract."""
     seen = stack_observation.observe(names, seconds, progress, domain)
-    return judge(seen, names.extra_topics, config)
-
-
-def judge(
-    seen: StackObservation, extra_topics: Mapping[str, str], config: MatrixConfig | None = None
-) -> list[Finding]:
-    """Return all findings about an observation."""
     findings = CHECKS.find_all('stack', 'stack', count=len(seen.nodes))
     if not seen.nodes:
         return findings
@@ -541,8 +524,8 @@ def judge(
         if silence := _silence(topic, seen):
             found = [item for item in found if item.level is not Severity.OK] + silence
         findings += found
-    findings += _timing(seen) + examine_content(seen, config) + examine_transforms(seen)
-    for name, kind in extra_topics.items():
+    findings += [*_timing(seen), *examine_content(seen, config), *examine_transforms(seen)]
+    for name, kind in names.extra_topics.items():
         findings += examine_map(name, kind, seen)
     # By topic, in the order in which topics first occur.
     parts = {item.part: place for place, item in reversed(list(enumerate(findings)))}
@@ -567,18 +550,17 @@ def _silence(topic: ContractTopic, seen: StackObservation) -> list[Finding]:
     )
 
 
-def _timing(seen: StackObservation) -> list[Finding]:
+def _timing(seen: StackObservation) -> Iterator[Finding]:
     clock = seen.records.get(topics.CLOCK)
     color = seen.records.get(topics.COLOR)
     declared_hz = declared_rate_hz(seen.newest(topics.RUN_INFO))
     simulated = bool(seen.graphs[topics.CLOCK].publishers)
-    findings: list[Finding] = []
     for name in topics.FRAME_TOPICS:
         record = seen.records.get(name)
         if record is None:
             continue
-        findings += check_rate(record, declared_hz)
-        findings += check_stamps(record, simulated=simulated)
+        yield from check_rate(record, declared_hz)
+        yield from check_stamps(record, simulated=simulated)
         if color is not None and record is not color:
-            findings += check_synchrony(color, record)
-    return findings + check_clock(clock, color)
+            yield from check_synchrony(color, record)
+    yield from check_clock(clock, color)

@@ -11,10 +11,10 @@ from rclpy.subscription import Subscription
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base.progress import Progress
-from osmabench_ros.errors import ConfigError, ContractError
+from osmabench_ros.errors import ContractError
 from osmabench_ros.ros import qos
 from osmabench_ros.ros.matched_client import command_node
-from osmabench_ros.ros.messages.message_definitions import interface_class, is_interface_name
+from osmabench_ros.ros.messages.message_definitions import interface_class
 from osmabench_ros.ros.messages.poses import SECOND_NS
 from osmabench_ros.sequences.bags.bag_types import stamp_at
 
@@ -128,19 +128,17 @@ class StackObservation:
     graphs: dict[str, qos.TopicGraph] = field(default_factory=dict)
     records: dict[str, TopicRecord] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
-    missing_types: tuple[str, ...] = ()
 
     def newest(self, name: str) -> Any | None:
         """Return the newest message of a topic, None if none was received."""
         record = self.records.get(name)
         return record.messages[-1] if record and record.messages else None
 
-
-def message_class(type_name: str) -> type[Any] | None:
-    """Return a message class by its ROS name, None if it is not installed."""
-    if not is_interface_name(type_name):
-        raise ConfigError(f'message type "{type_name}" is not of the form package/msg/Name')
-    return interface_class(type_name)
+    @property
+    def camera_frame(self) -> str:
+        """Frame of the newest colour image, '' without one."""
+        image = self.newest(topics.COLOR)
+        return '' if image is None else str(image.header.frame_id)
 
 
 @dataclass(frozen=True)
@@ -196,10 +194,9 @@ class _Listeners:
         self._type_names = {
             **topics.TYPES,
             **extra_topics,
-            topics.TF: topics.TF_TYPE,
-            topics.TF_STATIC: topics.TF_TYPE,
+            **dict.fromkeys((topics.TF, topics.TF_STATIC), topics.TF_TYPE),
         }
-        self._kinds = {name: message_class(text) for name, text in self._type_names.items()}
+        self._kinds = {name: interface_class(text) for name, text in self._type_names.items()}
         self._listeners: dict[str, TopicListener] = {}
         self._graphs: dict[str, qos.TopicGraph] = {}
 
@@ -228,10 +225,8 @@ class _Listeners:
         """Stop listening and return the observation."""
         nodes = self._node.get_node_names_and_namespaces()
         names = {f'{namespace.rstrip("/")}/{name}' for name, namespace in nodes}
-        missing = {self._type_names[name] for name in self._type_names if not self._kinds[name]}
         return StackObservation(
             {name: qos.topic_graph(self._node, name) for name in self._graphs},
             {name: listener.finish() for name, listener in self._listeners.items()},
             tuple(sorted(names - {self._node.get_fully_qualified_name()})),
-            tuple(sorted(missing)),
         )

@@ -32,11 +32,11 @@ from osmabench_ros.bringup.examination import (
     names_of_robot,
 )
 from osmabench_ros.bringup.preflight import Severity
-from osmabench_ros.bringup.stack_observation import message_class
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.ros.messages.images import camera_info_message, image_to_message
+from osmabench_ros.ros.messages.message_definitions import interface_class
 from osmabench_ros.ros.qos import frame_profile, latched_profile
 
 PINHOLE = Intrinsics(64, 48, 32.0, 32.0, 32.0, 24.0)
@@ -190,7 +190,7 @@ def test_the_bridge_itself_keeps_the_contract(ros_domain, tmp_path):
     # A busy machine may be slower than declared; nothing else may be said.
     assert [item for item in bad if 'Hz' not in item.detail] == []
     text = ' '.join(item.detail for item in findings)
-    if message_class('tf2_msgs/msg/TFMessage'):
+    if interface_class('tf2_msgs/msg/TFMessage'):
         assert 'world → base_link → camera_link → camera_color_optical_frame' in text
     for words in ('declared 5 Hz', 'goes forward', 'all named', 'realtime', '100% of the stamps'):
         assert words in text, text
@@ -218,6 +218,7 @@ def test_a_robot_file_names_topics_and_the_map(tmp_path, ros_domain):
         ('topics: {camera/rgb: x}', 'is not a topic of the contract'),
         ('- 1', 'must be a mapping'),
         ('topics: [', 'is not YAML'),
+        ('map: {topic: /map}', r'robot.yaml: map.type is "", and not of the form'),
     ],
 )
 def test_a_robot_file_that_is_wrong_is_refused(text, words, tmp_path):
