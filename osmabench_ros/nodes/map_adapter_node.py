@@ -23,7 +23,7 @@ from osmabench_ros.nodes.stack_connection import (
 from osmabench_ros.ros.messages.evaluation_messages import check_run_info
 from osmabench_ros.ros.messages.images import label_set_from_message
 from osmabench_ros.ros.messages.map_messages import MapPublisher
-from osmabench_ros.ros.messages.message_definitions import interface_class
+from osmabench_ros.ros.messages.message_definitions import message_class
 from osmabench_ros.ros.messages.poses import stamp_from_message
 from osmabench_ros.ros.node.diagnostics import Health, Level
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
@@ -214,10 +214,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
             )
         if value.map_file is not None:
             return None
-        kind = interface_class(value.map_type)
-        if kind is None:
-            remedy = 'build or source the package that holds them'
-            raise errors.MissingDependencyError(f'no messages of type {value.map_type}; {remedy}')
+        kind = message_class(value.map_type, errors.MissingDependencyError)
         return MatchedSubscription(self, kind, value.map_type, value.map_topic, self._on_map)
 
     def _on_run_info(self, message: RunInfo) -> None:

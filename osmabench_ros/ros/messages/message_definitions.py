@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from osmabench_ros.errors import ContractError
+from osmabench_ros.errors import ContractError, OsmabenchError
 
 PARTS = 3
 
@@ -35,12 +35,12 @@ SEPARATOR = '=' * 80
 _NESTED = re.compile(r'(\w+)/(?:msg/)?(\w+)')
 
 
-def message_class(name: str) -> type[Any]:
-    """Return the Python class of a message type; raises ContractError if it is not installed."""
+def message_class(name: str, error: type[OsmabenchError] = ContractError) -> type[Any]:
+    """Return the Python class of a message type; raises an error if it is not installed."""
     found = interface_class(name)
     if found is None:
-        remedy = f'install or build package {name.partition("/")[0]}'
-        raise ContractError(f'message type {name} is not installed; {remedy}')
+        remedy = f'install, build or source package {name.partition("/")[0]}'
+        raise error(f'message type {name} is not installed; {remedy}')
     return found
 
 
