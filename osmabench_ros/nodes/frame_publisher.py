@@ -13,6 +13,7 @@ from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import ColorRGBA
 
 from osmabench_ros.base import contract as topics
+from osmabench_ros.base.images import FRAME_IMAGES
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.geometry.frame import Frame
@@ -206,16 +207,6 @@ def lighting_to_message(lighting: Lighting, condition: str, path_segment: int) -
     )
 
 
-# Fields of a frame and encodings.
-IMAGES = {
-    topics.COLOR: ('color', 'rgb8'),
-    topics.DEPTH: ('depth_m', '32FC1'),
-    topics.SEMANTIC: ('semantic', '16UC1'),
-    topics.INSTANCE: ('instance', '32SC1'),
-    topics.ALBEDO: ('albedo', 'rgb8'),
-}
-
-
 class FramePublisher:
     """Publishers of the camera, `base_to_camera` in base_link, ground truth, lighting, clock."""
 
@@ -223,7 +214,9 @@ class FramePublisher:
         self, node: Node, *, lockstep: bool, base_to_camera: Pose, tf: TfSettings | None = None
     ) -> None:
         profile = qos.frame_profile(lockstep=lockstep)
-        self._images = {topic: node.create_publisher(Image, topic, profile) for topic in IMAGES}
+        self._images = {
+            topic: node.create_publisher(Image, topic, profile) for topic in FRAME_IMAGES
+        }
         self._infos = [
             node.create_publisher(CameraInfo, topic, profile)
             for topic in (topics.COLOR_INFO, topics.DEPTH_INFO)
@@ -260,7 +253,7 @@ class FramePublisher:
             self._transforms.send(frame.stamp_ns, frame.base_pose)
         for publisher in self._infos:
             publisher.publish(camera_info_message(frame.intrinsics, stamp, topics.CAMERA_FRAME))
-        for topic, (name, encoding) in IMAGES.items():
+        for topic, (name, encoding, _) in FRAME_IMAGES.items():
             image = getattr(frame, name)
             # Serialising takes milliseconds; for late joiners these topics keep nothing anyway.
             if image is not None and self.subscribers(topic):

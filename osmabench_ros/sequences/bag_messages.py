@@ -74,15 +74,6 @@ def _image(header: Any, pixels: NDArray[Any], encoding: str) -> SimpleNamespace:
     return SimpleNamespace(header=header, **images.image_fields(pixels, encoding))
 
 
-# The field of a `Frame` that an image is, its encoding, and how its message is read.
-_IMAGES: Mapping[str, tuple[str, str, Callable[[Any], Any]]] = {
-    contract.COLOR: ('color', 'rgb8', images.color_of),
-    contract.DEPTH: ('depth_m', '32FC1', images.depth_of),
-    contract.SEMANTIC: ('semantic', '16UC1', images.classes_of),
-    contract.INSTANCE: ('instance', '32SC1', images.instances_of),
-}
-
-
 @dataclass(frozen=True)
 class Codec:
     """Makes, serializes and reads messages with the standard types of a typestore of rosbags."""
@@ -97,8 +88,9 @@ class Codec:
             contract.COLOR_INFO: self._camera_info(frame.intrinsics, header),
             contract.DEPTH_INFO: self._camera_info(frame.intrinsics, header),
         }
-        for topic, (name, encoding, _) in _IMAGES.items():
-            if (pixels := getattr(frame, name)) is not None:
+        for topic, (name, encoding, _) in images.FRAME_IMAGES.items():
+            pixels = getattr(frame, name)
+            if topic in TYPES and pixels is not None:
                 fields = images.image_fields(pixels, encoding)
                 messages[topic] = self._make(TYPES[topic], header=header, **fields)
         return {
@@ -117,7 +109,7 @@ class Codec:
         """Return a frame of the messages of one stamp; SequenceError names the topic."""
         pixels = {
             name: self._decode(topic, data[topic], types.get(topic, TYPES[topic]), convert)
-            for topic, (name, _, convert) in _IMAGES.items()
+            for topic, (name, _, convert) in images.FRAME_IMAGES.items()
             if topic in data or topic in (contract.COLOR, contract.DEPTH)
         }
         return Frame(index, stamp_ns, pose, self.intrinsics(data[contract.DEPTH_INFO]), **pixels)

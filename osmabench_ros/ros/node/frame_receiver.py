@@ -9,7 +9,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, Image
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.images import classes_of, color_of, depth_of, instances_of
+from osmabench_ros.base.images import FRAME_IMAGES
 from osmabench_ros.errors import ContractError, errors_as
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
@@ -114,23 +114,13 @@ class FrameReceiver:
         self._on_frame(frame)
 
 
-# Topics of the images of a frame, and the forms of their pixels, by field.
-PIXELS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    'color': (topics.COLOR, color_of),
-    'depth_m': (topics.DEPTH, depth_of),
-    'semantic': (topics.SEMANTIC, classes_of),
-    'instance': (topics.INSTANCE, instances_of),
-    'albedo': (topics.ALBEDO, color_of),
-}
-
-
 def frame_from_messages(index: int, stamp_ns: int, parts: dict[str, Any]) -> Frame:
     """Return the frame that the messages of one stamp make; ContractError names the topic."""
     camera_pose = camera_pose_from_message(parts[topics.CAMERA_POSE])
     intrinsics = images.intrinsics_from_message(parts[topics.COLOR_INFO], topics.COLOR_INFO)
     pixels: dict[str, Any] = {
         name: images.image_from_message(parts[topic], topic, convert)
-        for name, (topic, convert) in PIXELS.items()
+        for topic, (name, _, convert) in FRAME_IMAGES.items()
         if topic in parts
     }
     with errors_as(ContractError, 'camera topics', ValueError):
