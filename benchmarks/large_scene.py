@@ -38,16 +38,17 @@ def ground_truth(n: int, classes: int) -> GroundTruth:
     labels = LabelSet.from_names('large', [f'class {i:03}' for i in range(classes)])
     camera = Intrinsics.from_hfov(640, 480, 1.5)
     return GroundTruth(
-        'benchmark',
-        'large',
-        labels,
-        SceneGraph(),
-        cloud,
-        cloud.select(np.zeros(0, np.int64)),
-        (Pose.identity(),),
-        camera,
-        (),
-        surface(n, classes, 1),
+        dataset='benchmark',
+        scene='large',
+        label_set=labels,
+        graph=SceneGraph(),
+        surface=cloud,
+        unseen=cloud.select(np.zeros(0, np.int64)),
+        camera_poses=(Pose.identity(),),
+        intrinsics=camera,
+        seen_instances=(),
+        fused=surface(n, classes, 1),
+        max_depth_m=10.0,
         points_per_m2=n / AREA_M2,
     )
 

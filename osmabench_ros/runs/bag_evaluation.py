@@ -194,16 +194,17 @@ def cloud_reference(file: Path, label_set: LabelSet | None, directory: Path) -> 
     # Each occupied cell counts as one face of a cell.
     area_m2 = len(find_occupied_voxels(surface.points, _CELL_M)) * _CELL_M**2
     truth = ground_truth.GroundTruth(
-        'reference',
-        file.stem,
-        known or LabelSet('none', ()),
-        graph,
-        surface,
-        surface.select(np.zeros(count, bool)),
-        (),
-        _NO_CAMERA,
-        ground_truth.seen_instances(surface.instances, 1),
-        surface if labelled else None,
+        dataset='reference',
+        scene=file.stem,
+        label_set=known or LabelSet('none', ()),
+        graph=graph,
+        surface=surface,
+        unseen=surface.select(np.zeros(count, bool)),
+        camera_poses=(),
+        intrinsics=_NO_CAMERA,
+        seen_instances=ground_truth.seen_instances(surface.instances, 1),
+        fused=surface if labelled else None,
+        max_depth_m=10.0,
         points_per_m2=max(count / area_m2, 1.0),
     )
     ground_truth.write_ground_truth(truth, directory / GROUND_TRUTH_FOLDER)

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from pydantic import BaseModel
+from pydantic import TypeAdapter
 
 from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.files import atomic_directory, write_json
@@ -47,9 +48,9 @@ _PARTS = {'points': np.float32, 'labels': np.int32, 'instances': np.int32, 'norm
 _POSES = 'camera_poses.npy'
 
 
-@dataclass(frozen=True, eq=False)
-class GroundTruth:
-    """Ground truth of one scene and trajectory, shared by all conditions and mappers.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GroundTruthDocument:
+    """The part of ground truth that ground_truth.json holds.
 
     Parameters
     ----------
@@ -59,22 +60,14 @@ class GroundTruth:
         Meaning of the class ids.
     graph : SceneGraph
         All objects, rooms and relations of the scene, seen or not.
-    surface : LabelledCloud
-        Points spread uniformly over the meshes, those that the trajectory could see.
-    unseen : LabelledCloud
-        The remaining points: a map need not have them, and points on them are right.
-    camera_poses : tuple of Pose
-        Optical frame in the world, one per frame.
     intrinsics : Intrinsics
         Camera of the trajectory.
     seen_instances : tuple of int
         Instances with enough visible surface, ascending.
-    fused : LabelledCloud, optional
-        OSMa-Bench's cloud from depth images, for mode compat.
     max_depth_m : float
         Largest depth at which a point counts as visible.
     points_per_m2 : float
-        Density of `surface` and `unseen`.
+        Density of the clouds `surface` and `unseen`.
     visible_graph : SceneGraph, optional
         The seen instances as their visible parts show them: boxes and relations; None where the
         scene is known only by its visible surface.
@@ -85,21 +78,40 @@ class GroundTruth:
         Objects and rooms that the scene was made to hold.
     """
 
+    format: Literal['osmabench.ground_truth/1'] = FORMAT
     dataset: str
     scene: str
     label_set: LabelSet
     graph: SceneGraph
-    surface: LabelledCloud
-    unseen: LabelledCloud
-    camera_poses: tuple[Pose, ...]
     intrinsics: Intrinsics
     seen_instances: tuple[int, ...]
-    fused: LabelledCloud | None = None
-    max_depth_m: float = 10.0
-    points_per_m2: float = 400.0
+    max_depth_m: float
+    points_per_m2: float
     visible_graph: SceneGraph | None = None
     visible_shares: Mapping[int, float] = field(default_factory=dict)
     specification: SceneSpecification | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GroundTruth(GroundTruthDocument):
+    """Ground truth of one scene and trajectory, shared by all conditions and mappers.
+
+    Parameters
+    ----------
+    surface : LabelledCloud
+        Points spread uniformly over the meshes, those that the trajectory could see.
+    unseen : LabelledCloud
+        The remaining points: a map need not have them, and points on them are right.
+    camera_poses : tuple of Pose
+        Optical frame in the world, one per frame.
+    fused : LabelledCloud, optional
+        OSMa-Bench's cloud from depth images, for mode compat.
+    """
+
+    surface: LabelledCloud
+    unseen: LabelledCloud
+    camera_poses: tuple[Pose, ...]
+    fused: LabelledCloud | None = None
 
     @cached_property
     def evaluated_graph(self) -> SceneGraph:
@@ -218,10 +230,9 @@ def _compute_visible_shares(
     instances: NDArray[np.integer], visible: NDArray[np.bool_]
 ) -> dict[int, float]:
     """Return the visible share of the points of each instance of which any is visible."""
-    ids, inverse = np.unique(instances, return_inverse=True)
-    shares = np.round(np.bincount(inverse, visible) / np.bincount(inverse), 4)
-    found = shares > 0
-    return dict(zip(ids[found].tolist(), shares[found].tolist(), strict=True))
+    shares = pd.Series(visible).groupby(instances).mean().round(4)
+    found: dict[int, float] = shares[shares > 0].to_dict()
+    return found
 
 
 def seen_instances(instances: NDArray[np.integer], min_points: int) -> tuple[int, ...]:
@@ -306,37 +317,21 @@ def read_ground_truth(directory: Path) -> GroundTruth:
         raise SequenceError(f'{directory} holds no {DOCUMENT}; {remedy}')
     with naming_errors(directory, SequenceError):
         data = read_json(path, SequenceError)
-        document = vars(validated(_Document, data, str(path), SequenceError))
-        del document['format']
-        for name in _CLOUDS:
-            is_there = name != 'fused' or (directory / 'fused_points.npy').exists()
-            document[name] = _read_cloud(directory, name) if is_there else None
+        document = validated(GroundTruthDocument, data, str(path), SequenceError)
+        clouds: dict[str, Any] = {
+            name: _read_cloud(directory, name)
+            for name in _CLOUDS
+            if name != 'fused' or (directory / 'fused_points.npy').exists()
+        }
         poses = map(Pose.from_matrix, read_npy(directory / _POSES, SequenceError))
-        return GroundTruth(**document, camera_poses=tuple(poses))
-
-
-class _Document(BaseModel):
-    """ground_truth.json."""
-
-    format: Literal['osmabench.ground_truth/1'] = FORMAT
-    dataset: str
-    scene: str
-    label_set: LabelSet
-    graph: SceneGraph
-    intrinsics: Intrinsics
-    seen_instances: tuple[int, ...]
-    max_depth_m: float
-    points_per_m2: float
-    visible_graph: SceneGraph | None = None
-    visible_shares: dict[int, float] = {}
-    specification: SceneSpecification | None = None
+        return GroundTruth(**vars(document), **clouds, camera_poses=tuple(poses))
 
 
 def _make_document(truth: GroundTruth) -> dict[str, Any]:
-    names = _Document.model_fields
-    values: dict[str, Any] = {name: getattr(truth, name, FORMAT) for name in names}
-    document = _Document.model_construct(**values)
-    content = document.model_dump(mode='json', exclude={'specification'}, warnings=False)
+    form = TypeAdapter(GroundTruthDocument)
+    content: dict[str, Any] = form.dump_python(
+        truth, mode='json', exclude={'specification'}, warnings=False
+    )
     if truth.specification is not None:
         content['specification'] = truth.specification.model_dump(
             mode='json', by_alias=True, exclude_defaults=True

@@ -31,10 +31,12 @@ def truth():
     graph = SceneGraph((SceneNode(1, labels=(ScoredLabel('chair', 1.0, 1),)),))
     poses = (Pose.identity(), Pose.from_yaw(0.5, (1, 2, 3)))
     labels = LabelSet.from_names('test', ['chair', 'table'])
-    clouds = cloud(20, normals=True), cloud(7, normals=True)
+    surface, unseen = cloud(20, normals=True), cloud(7, normals=True)
     return ground_truth.GroundTruth(
-        'apartment', 's1', labels, graph, *clouds, poses, CAMERA, (1, 3)
-    )
+        dataset='apartment', scene='s1', label_set=labels, graph=graph, surface=surface,
+        unseen=unseen, camera_poses=poses, intrinsics=CAMERA, seen_instances=(1, 3),
+        max_depth_m=10.0, points_per_m2=400.0,
+    )  # fmt: skip
 
 
 def test_ground_truth_survives_a_folder(truth, tmp_path):

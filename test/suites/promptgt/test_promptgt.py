@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 import yaml
 from support.commands import output_of
+from support.world.graphs import ground_truth_of
 
 from osmabench_ros.base.configuration import config_path, described_names
 from osmabench_ros.errors import SceneError
-from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.scenes.changes import Remove, apply_changes
 from osmabench_ros.scenes.ground_truth import build_ground_truth_graph
 from osmabench_ros.scenes.loading import load_scene
 from osmabench_ros.scenes.specification import FactKind, facts, read_specification
 from osmabench_ros.semantics.cloud import LabelledCloud
-from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth, write_ground_truth
+from osmabench_ros.sequences.ground_truth import read_ground_truth, write_ground_truth
 from osmabench_ros.suites import promptgt
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.baselines import ground_truth_map
@@ -76,10 +76,9 @@ def truth_of(gone=''):
         scene = apply_changes(scene, (Remove(kind='remove', object=gone),))
     graph = build_ground_truth_graph(scene)
     cloud = LabelledCloud(np.zeros((1, 3), np.float32), np.zeros(1, int), np.zeros(1, int))
-    return GroundTruth(
-        scene.dataset, scene.name, scene.label_set, graph, cloud, cloud, (),
-        Intrinsics.from_hfov(64, 48, 1.5), tuple(scene.by_instance),
-        specification=scene.specification,
+    return ground_truth_of(
+        graph, cloud, dataset=scene.dataset, scene=scene.name, label_set=scene.label_set,
+        seen_instances=tuple(scene.by_instance), specification=scene.specification,
     )  # fmt: skip
 
 

@@ -127,6 +127,8 @@ def ground_truth_of(graph, surface=None, **changes):
         'camera_poses': (Pose.identity(),),
         'intrinsics': Intrinsics.from_hfov(64, 48, 1.5),
         'seen_instances': tuple(sorted(seen(graph))),
+        'max_depth_m': 10.0,
+        'points_per_m2': 400.0,
     }
     return GroundTruth(graph=graph, surface=surface, **{**values, **changes})
 
