@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
@@ -10,7 +10,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 from PIL import Image
-from pydantic import BaseModel, Field
+from pydantic import Field, TypeAdapter
 
 from osmabench_ros.base.documents import read_json, read_text, read_yaml
 from osmabench_ros.base.images import read_image
@@ -78,6 +78,9 @@ def image_path(form: SequenceFormat, kind: str, index: int, stamp_ns: int = 0) -
     return _PATTERNS[form.layout][kind].format(index, form.color, format_stamp(stamp_ns))
 
 
+_MATRIX_ROWS = JsonForm(list[list[float]], Pose.from_matrix, lambda pose: pose.matrix.tolist())
+
+
 @dataclass(frozen=True, eq=False)
 class SequenceInfo:
     """Metadata of a sequence.
@@ -98,7 +101,7 @@ class SequenceInfo:
     scene: str = ''
     condition: str = ''
     label_set: LabelSet | None = None
-    base_to_camera: Pose | None = None
+    base_to_camera: Annotated[Pose, _MATRIX_ROWS] | None = None
     source_sha256: str = ''
 
 
@@ -124,26 +127,19 @@ class RecordedSequence(Protocol):
 _MALFORMED = (ValueError, KeyError, TypeError, AttributeError, ConfigError)
 
 
-_MATRIX_ROWS = JsonForm(list[list[float]], Pose.from_matrix, lambda pose: pose.matrix.tolist())
-
-
-class _Document(BaseModel):
-    """sequence.json; without `files` the sequence is a bag."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Document(SequenceInfo):
+    """sequence.json, without the label set; without `files` the sequence is a bag."""
 
     format: Literal['osmabench.sequence/1'] = 'osmabench.sequence/1'
-    dataset: str
-    scene: str
-    condition: str
-    source_sha256: str
-    base_to_camera: Annotated[Pose, _MATRIX_ROWS] | None
     files: SequenceFormat | None
 
 
 def write_info(directory: Path, info: SequenceInfo, form: SequenceFormat | None) -> None:
     """Write sequence.json, and the classes as OSMa-Bench keeps them; `form` is None for a bag."""
-    document = _Document.model_construct(**vars(info), files=form)
-    fields = set(_Document.model_fields)
-    _write_json(directory / DOCUMENT, document.model_dump(mode='json', include=fields))
+    document = _Document(**vars(info), files=form)
+    data = TypeAdapter(_Document).dump_python(document, mode='json', exclude={'label_set'})
+    _write_json(directory / DOCUMENT, data)
     if info.label_set is not None:
         _write_json(directory / CLASSES_FILE, info.label_set.to_json())
 
@@ -155,9 +151,10 @@ def read_info(directory: Path) -> tuple[SequenceInfo, SequenceFormat | None]:
     if not path.exists():
         return SequenceInfo(directory.parent.name, directory.name, '', labels), None
     data, remedy = read_json(path, SequenceError), 'write the sequence again'
-    document = validated(_Document, data, f'{path} is malformed', SequenceError, remedy=remedy)
-    values = {k: v for k, v in vars(document).items() if k not in ('format', 'files')}
-    return SequenceInfo(**values, label_set=labels), document.files
+    document: _Document = validated(
+        _Document, data, f'{path} is malformed', SequenceError, remedy=remedy
+    )
+    return replace(document, label_set=labels), document.files
 
 
 def _read_classes(path: Path) -> LabelSet | None:
