@@ -124,19 +124,17 @@ class BagSequence(layout.RecordedSequence):
             for part, stamp_ns in match.items()
         }
         pending: dict[int, dict[str, bytes]] = {}
-        ready: dict[int, Frame] = {}
         following = 0
         for item in self._bag.messages(self._parts):
             part, stamp_ns = self._part(item)
             index = wanted.get((part, stamp_ns)) if stamp_ns is not None else None
-            if index is None or index < following or index in ready:
+            if index is None or index < following:
                 continue
-            messages = pending.setdefault(index, {})
-            messages[part] = item.data
-            if len(messages) == len(self._matches[index]):
-                ready[index] = self._frame(index, pending.pop(index))
-            while following in ready:
-                yield ready.pop(following)
+            pending.setdefault(index, {}).setdefault(part, item.data)
+            while (found := pending.get(following)) and len(found) == len(
+                self._matches[following]
+            ):
+                yield self._frame(following, pending.pop(following))
                 following += 1
 
     def _frame(self, index: int, messages: Mapping[str, bytes]) -> Frame:
@@ -147,9 +145,6 @@ class BagSequence(layout.RecordedSequence):
             where = f'{self._path}, frame {index}: topic "{self._reading.camera_info}"'
             cameras = f'{self.intrinsics} to {frame.intrinsics}'
             raise SequenceError(f'{where} changed from {cameras}; a sequence has one camera')
-        mount = self.info.base_to_camera
-        if mount is not None:
-            frame = replace(frame, base_pose=frame.camera_pose @ mount.inverse())
         return frame
 
     def _survey(self) -> int:
@@ -290,29 +285,26 @@ class FolderSequence(layout.RecordedSequence):
         remedy = 'copy or generate the sequence again'
         images: dict[str, NDArray[Any]] = {}
         with errors_as(SequenceError, f'frame {index}', OsmabenchError, remedy=remedy):
+            camera = self.intrinsics
             for kind in ('color', 'depth', *self._kinds):
                 read = layout.read_color if kind == 'color' else layout.read_16_bit
-                images[kind] = read(self._path(kind, index))
-            expected = (self.intrinsics.height, self.intrinsics.width)
-            for kind, image in images.items():
-                if image.shape[:2] != expected:
+                path = self._path(kind, index)
+                images[kind] = image = read(path)
+                if image.shape[:2] != (camera.height, camera.width):
                     sizes = f'{image.shape[1]} x {image.shape[0]} pixels, the camera '
-                    sizes += f'{expected[1]} x {expected[0]}'
-                    path = self._path(kind, index)
+                    sizes += f'{camera.width} x {camera.height}'
                     raise SequenceError(f'{path} has {sizes}; register all images')
             semantic = images.get('semantic')
             instance = images.get('instance')
-            pose, mount = self.poses[index], self.info.base_to_camera
             return Frame(
                 index,
                 self.stamps_ns[index],
-                pose,
-                self.intrinsics,
+                self.poses[index],
+                camera,
                 images['color'],
                 layout.decode_depth(images['depth'], self._depth_scale),
                 None if semantic is None else layout.decode_classes(semantic, self.info.label_set),
                 None if instance is None else instance.astype(np.int32),
-                None if mount is None else pose @ mount.inverse(),
             )
 
     def _path(self, kind: str, index: int) -> Path:

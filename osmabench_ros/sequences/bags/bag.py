@@ -101,14 +101,22 @@ class Bag(AbstractContextManager['Bag']):
         Memory is bounded by the largest chunks of the bag. Raises SequenceError for a damaged
         SQLite file or compressed message.
         """
-        repeats = {item.topic: _Repeats() for item in self.connections if item.latched}
+        last: dict[str, deque[bytes]] = {
+            item.topic: deque(maxlen=MAX_REPEATED) for item in self.connections if item.latched
+        }
+        # Topics of which the current file has had only repeated messages.
+        at_start: set[str] = set()
         for storage in self._storages:
             for topic, kind, log_ns, stored in storage.messages(topics, start_ns, stop_ns):
                 data = bag_storage.unpack_message(stored, topic)
-                if topic not in repeats or not repeats[topic].is_repeat(data):
-                    yield BagMessage(topic, kind, log_ns, data, self.types)
-            for item in repeats.values():
-                item.begin_file()
+                if topic in last:
+                    digest = hashlib.sha256(data).digest()
+                    if topic in at_start and digest in last[topic]:
+                        continue
+                    at_start.discard(topic)
+                    last[topic].append(digest)
+                yield BagMessage(topic, kind, log_ns, data, self.types)
+            at_start = set(last)
 
     def close(self) -> None:
         """Close all files."""
@@ -116,27 +124,6 @@ class Bag(AbstractContextManager['Bag']):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _Repeats:
-    """Finds the messages of a latched topic that were written again at a split."""
-
-    def __init__(self) -> None:
-        self._last: deque[bytes] = deque(maxlen=MAX_REPEATED)
-        self._at_start = False
-
-    def begin_file(self) -> None:
-        """Begin a file, which may start with repeated messages."""
-        self._at_start = True
-
-    def is_repeat(self, data: bytes) -> bool:
-        """Return whether the next message is a repetition; the first new one ends them."""
-        digest = hashlib.sha256(data).digest()
-        if self._at_start and digest in self._last:
-            return True
-        self._at_start = False
-        self._last.append(digest)
-        return False
 
 
 def open_bag(path: Path, msg_paths: Sequence[Path] = ()) -> Bag:

@@ -61,8 +61,7 @@ def are_same_images(one, two, names=('color', 'depth_m', 'semantic', 'instance')
 def assert_same_frame(read, frame):
     """Compare frames without their depth, which formats round."""
     assert (read.index, read.stamp_ns) == (frame.index, frame.stamp_ns)
-    for name in ('camera_pose', 'base_pose'):
-        pose, expected = getattr(read, name), getattr(frame, name)
-        np.testing.assert_allclose(pose.matrix, expected.matrix, atol=1e-12)
+    poses = read.camera_pose.matrix, frame.camera_pose.matrix
+    np.testing.assert_allclose(*poses, atol=1e-12)
     for name in ('color', 'semantic', 'instance'):
         np.testing.assert_array_equal(getattr(read, name), getattr(frame, name))
