@@ -6,14 +6,13 @@ Formats are known ones. The curve of sRGB is of IEC 61966-2-1.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from osmabench_ros.base import contract
 from osmabench_ros.base.fence import limit_error, limit_factor
 from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import OsmabenchError
@@ -164,16 +163,6 @@ def classes_of(message: Any) -> NDArray[np.uint16]:
 def instances_of(message: Any) -> NDArray[np.int32]:
     """Return the ids of an instance image; raises as `pixels_of`."""
     return pixels_of(message, INSTANCE_ENCODINGS).astype(np.int32, copy=False)
-
-
-# The field of a `Frame` that each topic of images fills, its encoding, and how a message is read.
-FRAME_IMAGES: dict[str, tuple[str, str, Callable[[Any], NDArray[Any]]]] = {
-    contract.COLOR: ('color', 'rgb8', color_of),
-    contract.DEPTH: ('depth_m', '32FC1', depth_of),
-    contract.SEMANTIC: ('semantic', '16UC1', classes_of),
-    contract.INSTANCE: ('instance', '32SC1', instances_of),
-    contract.ALBEDO: ('albedo', 'rgb8', color_of),
-}
 
 
 Number = TypeVar('Number', bound=np.floating)

@@ -13,7 +13,6 @@ from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import ColorRGBA
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.images import FRAME_IMAGES
 from osmabench_ros.errors import ContractError
 from osmabench_ros.geometry.axes import OPTICAL_IN_LINK
 from osmabench_ros.geometry.frame import Frame
@@ -22,7 +21,11 @@ from osmabench_ros.mappers.live_method import ARROW, MapOrigin, TfMode, way_up
 from osmabench_ros.msg import Light as LightMessage
 from osmabench_ros.msg import LightingState
 from osmabench_ros.ros import qos
-from osmabench_ros.ros.messages.images import camera_info_message, image_to_message
+from osmabench_ros.ros.messages.images import (
+    FRAME_IMAGES,
+    camera_info_message,
+    image_to_message,
+)
 from osmabench_ros.ros.messages.poses import pose_message, stamp_to_message, transform_message
 from osmabench_ros.ros.node.settings import TfSettings
 from osmabench_ros.scenes.scene import Light, Lighting, LightKind

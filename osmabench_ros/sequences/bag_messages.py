@@ -74,6 +74,15 @@ def _image(header: Any, pixels: NDArray[Any], encoding: str) -> SimpleNamespace:
     return SimpleNamespace(header=header, **images.image_fields(pixels, encoding))
 
 
+# The field of a `Frame` that an image is, its encoding, and how its message is read.
+IMAGES: Mapping[str, tuple[str, str, Callable[[Any], Any]]] = {
+    contract.COLOR: ('color', 'rgb8', images.color_of),
+    contract.DEPTH: ('depth_m', '32FC1', images.depth_of),
+    contract.SEMANTIC: ('semantic', '16UC1', images.classes_of),
+    contract.INSTANCE: ('instance', '32SC1', images.instances_of),
+}
+
+
 @dataclass(frozen=True)
 class Codec:
     """Makes, serializes and reads messages with the standard types of a typestore of rosbags."""
@@ -83,14 +92,21 @@ class Codec:
     def serialize(self, frame: Frame) -> dict[str, memoryview]:
         """Return the serialized messages of a frame by topic, all with the frame's stamp."""
         header = self._header(frame.stamp_ns, contract.CAMERA_FRAME)
+        info = self._make(
+            contract.CAMERA_INFO,
+            header=header,
+            **frame.intrinsics.make_camera_info_fields(),
+            binning_x=0,
+            binning_y=0,
+            roi=self._make('sensor_msgs/msg/RegionOfInterest', 0, 0, 0, 0, False),
+        )
         messages = {
             contract.CAMERA_POSE: self._pose(frame),
-            contract.COLOR_INFO: self._camera_info(frame.intrinsics, header),
-            contract.DEPTH_INFO: self._camera_info(frame.intrinsics, header),
+            contract.COLOR_INFO: info,
+            contract.DEPTH_INFO: info,
         }
-        for topic, (name, encoding, _) in images.FRAME_IMAGES.items():
-            pixels = getattr(frame, name)
-            if topic in TYPES and pixels is not None:
+        for topic, (name, encoding, _) in IMAGES.items():
+            if (pixels := getattr(frame, name)) is not None:
                 fields = images.image_fields(pixels, encoding)
                 messages[topic] = self._make(TYPES[topic], header=header, **fields)
         return {
@@ -109,7 +125,7 @@ class Codec:
         """Return a frame of the messages of one stamp; SequenceError names the topic."""
         pixels = {
             name: self._decode(topic, data[topic], types.get(topic, TYPES[topic]), convert)
-            for topic, (name, _, convert) in images.FRAME_IMAGES.items()
+            for topic, (name, _, convert) in IMAGES.items()
             if topic in data or topic in (contract.COLOR, contract.DEPTH)
         }
         return Frame(index, stamp_ns, pose, self.intrinsics(data[contract.DEPTH_INFO]), **pixels)
@@ -138,16 +154,6 @@ class Codec:
     def _header(self, stamp_ns: int, frame_id: str) -> Any:
         stamp = self._make('builtin_interfaces/msg/Time', *divmod(stamp_ns, 10**9))
         return self._make('std_msgs/msg/Header', stamp, frame_id)
-
-    def _camera_info(self, camera: Intrinsics, header: Any) -> Any:
-        return self._make(
-            TYPES[contract.DEPTH_INFO],
-            header=header,
-            **camera.make_camera_info_fields(),
-            binning_x=0,
-            binning_y=0,
-            roi=self._make('sensor_msgs/msg/RegionOfInterest', 0, 0, 0, 0, False),
-        )
 
     def _pose(self, frame: Frame) -> Any:
         pose = frame.camera_pose

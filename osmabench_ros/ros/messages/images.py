@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import ColorRGBA
 
-from osmabench_ros.base.images import depth_of, image_fields, pixels_of
+from osmabench_ros.base import contract
+from osmabench_ros.base.images import color_of, depth_of, image_fields, pixels_of
 from osmabench_ros.errors import ConfigError, ContractError, errors_as
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.msg import LabelClass as LabelClassMessage
@@ -17,6 +18,10 @@ from osmabench_ros.msg import LabelInfo
 from osmabench_ros.reports.palette import Rgb, assign_class_colors
 from osmabench_ros.ros.messages.poses import stamp_to_message
 from osmabench_ros.semantics.labels import LabelClass, LabelSet
+from osmabench_ros.sequences.bag_messages import IMAGES
+
+# As `IMAGES`, with the image that no bag needs.
+FRAME_IMAGES = {**IMAGES, contract.ALBEDO: ('albedo', 'rgb8', color_of)}
 
 
 def image_to_message(image: NDArray[Any], encoding: str, stamp: Time, frame_id: str) -> Image:

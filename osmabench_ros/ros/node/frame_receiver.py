@@ -9,7 +9,6 @@ from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, Image
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.base.images import FRAME_IMAGES
 from osmabench_ros.errors import ContractError, errors_as
 from osmabench_ros.geometry.frame import Frame
 from osmabench_ros.geometry.pose import Pose
@@ -120,7 +119,7 @@ def frame_from_messages(index: int, stamp_ns: int, parts: dict[str, Any]) -> Fra
     intrinsics = images.intrinsics_from_message(parts[topics.COLOR_INFO], topics.COLOR_INFO)
     pixels: dict[str, Any] = {
         name: images.image_from_message(parts[topic], topic, convert)
-        for topic, (name, _, convert) in FRAME_IMAGES.items()
+        for topic, (name, _, convert) in images.FRAME_IMAGES.items()
         if topic in parts
     }
     with errors_as(ContractError, 'camera topics', ValueError):
