@@ -157,9 +157,8 @@ def _differs(part: SceneNode, whole: SceneNode) -> bool:
         return False
     absolute, relative = EXTENT_TOLERANCE
     allowed = np.maximum(absolute, relative * whole.box.size)
-    low = part.box.minimum - whole.box.minimum
-    high = whole.box.maximum - part.box.maximum
-    return bool((np.maximum(np.abs(low), np.abs(high)) > allowed).any())
+    ends = part.box.minimum - whole.box.minimum, part.box.maximum - whole.box.maximum
+    return bool((np.abs(ends) > allowed).any())
 
 
 def build_ground_truth(
@@ -206,6 +205,7 @@ def build_ground_truth(
     fused = None if frames is None else fuse_cloud(count_colors(frames, pixels))
     progress('deriving relations', 0.9)
     graph = build_ground_truth_graph(scene, objects)
+    shares = pd.Series(probed).groupby(probes.instances).mean().round(4)
     visible_points, colors = joined([surface, probes.select(probed)]), name_colors(pixels)
     return GroundTruth(
         dataset=scene.dataset,
@@ -221,18 +221,9 @@ def build_ground_truth(
         max_depth_m=max_depth_m,
         points_per_m2=points_per_m2,
         visible_graph=build_graph_of_visible_parts(graph, visible_points, seen, colors),
-        visible_shares=_compute_visible_shares(probes.instances, probed),
+        visible_shares=shares[shares > 0].to_dict(),
         specification=scene.specification,
     )
-
-
-def _compute_visible_shares(
-    instances: NDArray[np.integer], visible: NDArray[np.bool_]
-) -> dict[int, float]:
-    """Return the visible share of the points of each instance of which any is visible."""
-    shares = pd.Series(visible).groupby(instances).mean().round(4)
-    found: dict[int, float] = shares[shares > 0].to_dict()
-    return found
 
 
 def seen_instances(instances: NDArray[np.integer], min_points: int) -> tuple[int, ...]:

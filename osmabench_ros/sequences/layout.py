@@ -1,6 +1,5 @@
 """The layouts of a recorded sequence, and its files: images, intrinsics, poses, common data."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from PIL import Image
 from pydantic import Field, TypeAdapter
 
 from osmabench_ros.base.documents import read_json, read_text, read_yaml
+from osmabench_ros.base.files import write_json
 from osmabench_ros.base.images import read_image
 from osmabench_ros.base.strict import JsonForm, Strict, validated
 from osmabench_ros.errors import ConfigError, SequenceError, errors_as
@@ -139,9 +139,9 @@ def write_info(directory: Path, info: SequenceInfo, form: SequenceFormat | None)
     """Write sequence.json, and the classes as OSMa-Bench keeps them; `form` is None for a bag."""
     document = _Document(**vars(info), files=form)
     data = TypeAdapter(_Document).dump_python(document, mode='json', exclude={'label_set'})
-    _write_json(directory / DOCUMENT, data)
+    write_json(directory / DOCUMENT, data)
     if info.label_set is not None:
-        _write_json(directory / CLASSES_FILE, info.label_set.to_json())
+        write_json(directory / CLASSES_FILE, info.label_set.to_json())
 
 
 def read_info(directory: Path) -> tuple[SequenceInfo, SequenceFormat | None]:
@@ -164,10 +164,6 @@ def _read_classes(path: Path) -> LabelSet | None:
     data = read_json(path, SequenceError)
     with errors_as(SequenceError, f'{path} is malformed', *_MALFORMED, remedy=remedy):
         return LabelSet.from_foreign(str(data.get('name', 'sequence')), data['classes'])
-
-
-def _write_json(path: Path, data: Any) -> None:
-    path.write_text(json.dumps(data, indent=1, sort_keys=True, allow_nan=False) + '\n', 'utf-8')
 
 
 _OSMA_CAMERA = 'camera_params.yaml'
@@ -238,14 +234,12 @@ def read_poses(directory: Path, form: SequenceFormat) -> list[Pose]:
         paths = [directory / 'pose' / f'{index}.txt' for index in range(count)]
         texts = [(str(path), read_text(path, SequenceError)) for path in paths]
     to_world = Pose(form.world.rotation, np.zeros(3))
+    remedy = 'a pose is a row-major 4 x 4 matrix, camera to world; take frames without a pose '
+    remedy += 'out of the sequence'
     poses = []
     for index, (source, text) in enumerate(texts):
         where = f'{source}, frame {index}'
-        with errors_as(
-            SequenceError, where, ValueError,
-            remedy='a pose is a row-major 4 x 4 matrix, camera to world; take frames without a '
-            'pose out of the sequence',
-        ):  # fmt: skip
+        with errors_as(SequenceError, where, ValueError, remedy=remedy):
             poses.append(to_world @ Pose.from_matrix(_read_matrix(text, where)))
     return poses
 

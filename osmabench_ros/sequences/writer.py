@@ -12,6 +12,7 @@ from osmabench_ros.geometry.frame import Frame, Intrinsics
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.sequences import layout
 from osmabench_ros.sequences.bag_messages import make_codec
+from osmabench_ros.sequences.bags.bag_storage import INNER_FOLDER
 
 
 def make_empty_folder(directory: Path) -> None:
@@ -81,10 +82,6 @@ def _check_order(frame: Frame, index: int, last_ns: int) -> None:
         raise SequenceError(f'frame {index}: {stamps}; write frames in order of time')
 
 
-# Inside the sequence's folder: `ros2 bag play SEQUENCE/bag`.
-BAG_FOLDER = 'bag'
-
-
 class BagWriter:
     """Writes the topics of the bridge, with frames' stamps, into bag/ of a new folder."""
 
@@ -94,7 +91,7 @@ class BagWriter:
 
         make_empty_folder(directory)
         self._directory, self._info = directory, info
-        self._bag = Writer(directory / BAG_FOLDER, version=9, storage_plugin=StoragePlugin.MCAP)
+        self._bag = Writer(directory / INNER_FOLDER, version=9, storage_plugin=StoragePlugin.MCAP)
         self._bag.open()
         self._connections: dict[str, Any] = {}
         self._last_ns = -1

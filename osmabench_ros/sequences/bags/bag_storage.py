@@ -171,7 +171,7 @@ def read_metadata(folder: Path) -> tuple[list[str], str]:
 
 
 SUFFIXES = ('.mcap', '.db3')
-# Where a folder that also holds other files keeps its bag.
+# Where a folder that also holds other files keeps its bag: `ros2 bag play SEQUENCE/bag`.
 INNER_FOLDER = 'bag'
 
 

@@ -80,9 +80,8 @@ class Playback:
         if self._begin_ns <= self._bag.span_ns[0]:
             return []
         latched = [item.topic for item in self._bag.connections if item.latched]
-        last: dict[str, BagMessage] = {}
-        for item in self._bag.messages(self._topics & set(latched), stop_ns=self._begin_ns):
-            last[item.topic] = item
+        before = self._bag.messages(self._topics & set(latched), stop_ns=self._begin_ns)
+        last = {item.topic: item for item in before}
         return sorted(last.values(), key=lambda item: item.log_ns)
 
     def rewind(self) -> None:
