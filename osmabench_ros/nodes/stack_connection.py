@@ -13,12 +13,13 @@ from rclpy.subscription import Subscription
 from osmabench_ros import errors
 from osmabench_ros.base.contract import TF, TF_STATIC, TF_TYPE, WORLD_FRAME
 from osmabench_ros.geometry.pose import Pose, Similarity
+from osmabench_ros.geometry.transform_tree import TransformTree
 from osmabench_ros.mappers.live_method import way_up
 from osmabench_ros.maps.announced_map import MAX_PAYLOAD_BYTES
 from osmabench_ros.maps.semantic_map import SemanticMap, transform_map
 from osmabench_ros.ros.messages.message_definitions import interface_class
 from osmabench_ros.ros.qos import create_checked_subscription, profile_for_recording, tf_profile
-from osmabench_ros.sequences.topics import transform_tree_of
+from osmabench_ros.sequences.topics import read_transforms
 
 _TIME = 'builtin_interfaces/Time'
 
@@ -200,7 +201,7 @@ class TransformHistory:
     def look_up(self, parent: str, child: str, stamp_ns: int) -> Pose | None:
         """Return the last known pose of a frame in another at a time, None if unknown."""
         static = ((TF_STATIC, message) for message in self.static.values())
-        tree = transform_tree_of([*static, *self.messages])
+        tree = TransformTree(read_transforms([*static, *self.messages]))
         return tree.look_up_or_last(parent, child, stamp_ns)
 
 

@@ -24,9 +24,9 @@ from osmabench_ros.sequences.bags.bag import Bag, open_bag
 from osmabench_ros.sequences.bags.bag_storage import is_bag
 from osmabench_ros.sequences.topics import (
     TRAJECTORY_TYPES,
+    read_transforms,
     stamp_ns_of,
     trajectory_of,
-    transform_tree_of,
 )
 
 RUN_INFO = topics.TYPES[topics.RUN_INFO]
@@ -79,7 +79,7 @@ class BagContent:
     @cached_property
     def transforms(self) -> TransformTree:
         """The frames of TF, empty if it was not recorded; ContractError if it is not a tree."""
-        return transform_tree_of(self.kept.get(topics.TF_TYPE, []))
+        return TransformTree(read_transforms(self.kept.get(topics.TF_TYPE, [])))
 
     @cached_property
     def _clock(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:

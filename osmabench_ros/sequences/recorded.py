@@ -1,7 +1,5 @@
 """Recorded sequences, in folders of OSMa-Bench and ScanNet or in bags, as a source of frames."""
 
-import os
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -32,7 +30,6 @@ from osmabench_ros.sequences.topics import (
     match_stamps,
     read_transforms,
     trajectory_of,
-    transform_tree_of,
 )
 from osmabench_ros.simulation.conditions import OSMA_FRAME_RATE_HZ
 from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS, SimulatedFrame
@@ -46,13 +43,16 @@ Messages = Mapping[str, Sequence[BagMessage]]
 CameraPoses = Callable[[int, int], Pose | None]
 
 
-def poses_from_topic(path: Path, messages: Messages, topic: str, camera: str) -> CameraPoses:
-    """Return the poses of a topic, with the static transform by TF from its body to the camera."""
+def poses_from_topic(
+    path: Path, messages: Messages, topic: str, camera: str
+) -> tuple[CameraPoses, set[int]]:
+    """Return the poses of a topic, with the static transform by TF to the camera, and stamps."""
     way = trajectory_of(
         (item.deserialise() for item in messages[topic]), messages[topic][0].message_type, topic
     )
     world, body = way.frame_id or contract.WORLD_FRAME, way.child_frame_id or camera
-    poses = zip(way.stamps_ns.tolist(), map(Pose, way.rotations, way.positions), strict=True)
+    stamps_ns = way.stamps_ns.tolist()
+    poses = zip(stamps_ns, map(Pose, way.rotations, way.positions), strict=True)
     moving = (StampedTransform(world, body, *item, is_static=False) for item in poses)
     static = read_transforms(_transforms(messages, (contract.TF_STATIC,)))
     fixed = (item for item in static if item.child not in (body, world))
@@ -62,12 +62,13 @@ def poses_from_topic(path: Path, messages: Messages, topic: str, camera: str) ->
             f'{path}: topic "{topic}" has poses of "{body}", and {contract.TF_STATIC} does not '
             f'connect it with "{camera}", the frame of the images; record {contract.TF_STATIC} too'
         )
-    return partial(tree.look_up, world, camera)
+    return partial(tree.look_up, world, camera), set(stamps_ns)
 
 
 def poses_from_tf(path: Path, messages: Messages, world: str, camera: str) -> CameraPoses:
     """Return the poses that TF gives; raises SequenceError if it does not connect the frames."""
-    tree = transform_tree_of(_transforms(messages, (contract.TF, contract.TF_STATIC)))
+    topics = (contract.TF, contract.TF_STATIC)
+    tree = TransformTree(read_transforms(_transforms(messages, topics)))
     if camera not in tree.frames:
         frames = ', '.join(tree.frames) or 'no frames'
         problem = f'TF has no frame "{camera}", in which the images are'
@@ -87,7 +88,6 @@ def _transforms(messages: Messages, topics: Iterable[str]) -> Iterator[tuple[str
 
 
 NEEDED = (contract.COLOR, contract.DEPTH, contract.DEPTH_INFO)
-OPTIONAL = (contract.SEMANTIC, contract.INSTANCE)
 # Beyond the first and last pose, where stamps need not be equal.
 POSE_GAP_NS = 50_000_000
 
@@ -166,8 +166,12 @@ class BagSequence(layout.RecordedSequence):
             if stamp_ns is not None:
                 stamps.setdefault(part, set()).add(stamp_ns)
         self._require({*stamps, *others})
-        poses, pose_stamps = self._camera_poses(others)
-        parts = {part: stamps[part] for part in (*NEEDED, *OPTIONAL) if part in stamps}
+        pose_stamps: set[int] = set()
+        if topic := self._reading.pose_topic:
+            poses, pose_stamps = poses_from_topic(self._path, others, topic, self._frame_id)
+        else:
+            poses = poses_from_tf(self._path, others, self._reading.world, self._frame_id)
+        parts = {part: stamps[part] for part in self._parts.values() if part in stamps}
         exact = self._tolerance_ns == 0
         if exact and pose_stamps:
             parts[contract.CAMERA_POSE] = pose_stamps
@@ -200,17 +204,6 @@ class BagSequence(layout.RecordedSequence):
             known = ', '.join(sorted(self._bag.connections_by_topic)) or 'no topics'
             problem = f'{self._path} has no message on {", ".join(missing)}{reason}'
             raise SequenceError(f'{problem}. Give their namespace or names. It has {known}')
-
-    def _camera_poses(
-        self, messages: Mapping[str, Sequence[BagMessage]]
-    ) -> tuple[CameraPoses, set[int]]:
-        """Return the poses, and the stamps of their topic; none for TF."""
-        topic = self._reading.pose_topic
-        if not topic:
-            return poses_from_tf(self._path, messages, self._reading.world, self._frame_id), set()
-        poses = poses_from_topic(self._path, messages, topic, self._frame_id)
-        found = (item.header_stamp_ns for item in messages[topic])
-        return poses, {stamp_ns for stamp_ns in found if stamp_ns is not None}
 
     def _part(self, message: BagMessage) -> tuple[str, int | None]:
         """Return which part of a frame a message is, and its stamp."""
@@ -270,9 +263,12 @@ class FolderSequence(layout.RecordedSequence):
         if not self.poses:
             raise SequenceError(f'{directory} has no frame; generate the sequence again')
         self.stamps_ns = self._read_stamps(frame_rate_hz)
-        self._kinds = [kind for kind in ('semantic', 'instance') if self._numbers(kind)]
-        for kind in ('color', 'depth', *self._kinds):
-            self._check_numbers(kind)
+        self._kinds: list[str] = []
+        for kind in ('color', 'depth', 'semantic', 'instance'):
+            numbers = self._numbers(kind)
+            if numbers or kind in ('color', 'depth'):
+                self._kinds.append(kind)
+                self._check_numbers(kind, numbers)
         with naming_errors(directory, SequenceError):
             self.intrinsics, self._depth_scale = layout.read_camera(directory, self._form)
 
@@ -286,7 +282,7 @@ class FolderSequence(layout.RecordedSequence):
         images: dict[str, NDArray[Any]] = {}
         with errors_as(SequenceError, f'frame {index}', OsmabenchError, remedy=remedy):
             camera = self.intrinsics
-            for kind in ('color', 'depth', *self._kinds):
+            for kind in self._kinds:
                 read = layout.read_color if kind == 'color' else layout.read_16_bit
                 path = self._path(kind, index)
                 images[kind] = image = read(path)
@@ -328,29 +324,25 @@ class FolderSequence(layout.RecordedSequence):
     def _numbers(self, kind: str) -> set[int]:
         example = self._path(kind, 0)
         prefix = example.stem.rstrip('0')
-        pattern = re.compile(re.escape(prefix) + r'(\d+)' + re.escape(example.suffix))
-        names = os.listdir(example.parent) if example.parent.is_dir() else []
-        return {int(found[1]) for found in map(pattern.fullmatch, names) if found}
+        files = example.parent.glob(f'{prefix}*{example.suffix}')
+        texts = (file.stem.removeprefix(prefix) for file in files)
+        return {int(text) for text in texts if text.isdecimal()}
 
-    def _check_numbers(self, kind: str) -> None:
-        odd = set(range(len(self))) ^ self._numbers(kind)
-        if not odd:
-            return
-        index = min(odd)
-        path = self._path(kind, index)
-        what = 'is missing' if index < len(self) else 'has no pose'
-        raise SequenceError(f'frame {index}: {path} {what}; there are {len(self)} poses')
+    def _check_numbers(self, kind: str, numbers: set[int]) -> None:
+        if odd := numbers ^ set(range(len(self))):
+            index = min(odd)
+            what = 'is missing' if index < len(self) else 'has no pose'
+            path = self._path(kind, index)
+            raise SequenceError(f'frame {index}: {path} {what}; there are {len(self)} poses')
 
 
 def _guess_format(directory: Path) -> layout.SequenceFormat:
-    if (directory / 'results').is_dir():
-        form, example = layout.OSMA, directory / 'results' / 'frame000000.png'
-    elif (directory / 'pose').is_dir():
-        form, example = layout.SCANNET, directory / 'color' / '0.png'
-    else:
-        layouts = 'results/ and traj.txt (OSMa-Bench) or color/, depth/, pose/ (ScanNet)'
-        raise SequenceError(f'{directory} is not a sequence; it must hold {layouts}')
-    return form.model_copy(update={'color': 'png' if example.exists() else 'jpg'})
+    for folder, form in (('results', layout.OSMA), ('pose', layout.SCANNET)):
+        if (directory / folder).is_dir():
+            png = form.model_copy(update={'color': 'png'})
+            return png if (directory / layout.image_path(png, 'color', 0)).exists() else form
+    layouts = 'results/ and traj.txt (OSMa-Bench) or color/, depth/, pose/ (ScanNet)'
+    raise SequenceError(f'{directory} is not a sequence; it must hold {layouts}')
 
 
 class RecordedFrames:

@@ -19,7 +19,7 @@ from osmabench_ros.base.strict import FilePath, Strict, validated
 from osmabench_ros.errors import ConfigError, ContractError, errors_as
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory
-from osmabench_ros.geometry.transform_tree import StampedTransform, TransformTree
+from osmabench_ros.geometry.transform_tree import StampedTransform
 
 PATH_TYPE = 'nav_msgs/msg/Path'
 # More than any map projection has.
@@ -74,13 +74,11 @@ def trajectory_of(messages: Iterable[Any], message_type: str, topic: str) -> Sta
         return StampedTrajectory.from_poses(stamped, *next(iter(frames), ('', '')))
 
 
-def transform_tree_of(messages: Iterable[tuple[str, Any]]) -> TransformTree:
-    """Return the TF tree; transforms on topics that end with tf_static are static."""
-    return TransformTree(read_transforms(messages))
-
-
 def read_transforms(messages: Iterable[tuple[str, Any]]) -> Iterator[StampedTransform]:
-    """Yield the transforms of TF messages with their topics; errors as of `pose_of`."""
+    """Yield the transforms of TF messages with their topics; errors as of `pose_of`.
+
+    Those on topics that end with tf_static are static.
+    """
     for topic, message in messages:
         is_static = topic.endswith(contract.TF_STATIC)
         for item in message.transforms:

@@ -17,7 +17,7 @@ from support.world.bags import (
 from osmabench_ros.errors import ConfigError, ContractError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.runs.bag_content import read_trajectory
-from osmabench_ros.sequences.topics import trajectory_of, transform_tree_of
+from osmabench_ros.sequences.topics import read_transforms, trajectory_of
 
 POSES = [Pose.from_yaw(0.1 * i, (i, 2.0, 0.0)) for i in range(5)]
 
@@ -90,4 +90,4 @@ def test_a_chain_of_tf_is_a_trajectory(tmp_path):
         with pytest.raises((ConfigError, ContractError), match=reason):
             read_trajectory(f'{bag}:{name}')
     with pytest.raises(ContractError, match='"/tf": a transform from "" to "base"'):
-        transform_tree_of([('/tf', tf(transform('', 'base', POSES[0])))])
+        list(read_transforms([('/tf', tf(transform('', 'base', POSES[0])))]))

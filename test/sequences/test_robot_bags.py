@@ -8,7 +8,7 @@ import pytest
 from rosbags.rosbag2 import StoragePlugin
 from support.images import encoded_image
 from support.world import frames as small
-from support.world.bags import make, odometry, tf, transform, write_messages
+from support.world.bags import header, make, odometry, tf, transform, write_messages
 from support.world.frames import CAMERA, FRAMES, INFO, LABELS, MOUNT, assert_same_frame
 
 from osmabench_ros.base.contract import CAMERA_FRAME, CAMERA_POSE, COLOR, DEPTH, DEPTH_INFO, TYPES
@@ -121,6 +121,18 @@ def test_a_robots_bag_gives_frames_with_interpolated_poses(tmp_path, tf_tree):
         assert read.semantic is None
     with pytest.raises(SequenceError, match='must have equal header stamps, or give a tolerance'):
         BagSequence(folder, reading.model_copy(update={'tolerance_s': 0.0}))
+
+
+def test_a_path_gives_frames_at_the_stamps_of_its_poses(tmp_path):
+    found = [(frame.stamp_ns, messages_of(frame)) for frame in FRAMES]
+    messages = [
+        (f'/{topic}', stamp_ns, parts[topic]) for stamp_ns, parts in found for topic in NAMES
+    ]
+    poses = [parts[CAMERA_POSE] for _, parts in found]
+    path = make('nav_msgs/Path', header=header(0, 'world'), poses=poses)
+    folder = write_messages(tmp_path / 'bag', [*messages, ('/path', 2 * 10**9, path)])
+    sequence = BagSequence(folder, SequenceReading(pose='/path'))
+    assert sequence.stamps_ns == [frame.stamp_ns for frame in FRAMES]
 
 
 def compressed(header, form, data):
