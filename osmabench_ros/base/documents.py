@@ -1,6 +1,7 @@
 """The one reader of YAML, JSON and XML: of limited size, depth and repetition."""
 
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from defusedxml.ElementTree import fromstring
 from pydantic_core import from_json
 
 from osmabench_ros.base.fence import limit_error, limit_factor
-from osmabench_ros.base.reading import opened, read_bytes
+from osmabench_ros.base.reading import read_bytes
 from osmabench_ros.errors import OsmabenchError, errors_as
 
 MAX_DEPTH = 64
@@ -25,6 +26,9 @@ MAX_REPEATED = 100_000
 _MAX_MIB = 256
 _GZIP_MAGIC = b'\x1f\x8b'
 _MERGE = 'tag:yaml.org,2002:merge'
+_NUMBERS = ('tag:yaml.org,2002:int', 'tag:yaml.org,2002:float')
+# Characters of a number in YAML: base 60 takes quadratic time, and Python prints no huge integer.
+_MAX_NUMBER = 300
 
 
 def document_limit() -> int:
@@ -76,17 +80,14 @@ def read_xml(path: Path | str, error: type[OsmabenchError]) -> Element:
 
 def read_unpacked(path: Path, error: type[OsmabenchError]) -> str:
     """Read a UTF-8 text, maybe gzip; raises `error` if it is damaged, LimitError if too large."""
-    with opened(path, error) as (file, _):
-        packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-        file.seek(0)
-        stream: Any = gzip.GzipFile(fileobj=file) if packed else file
+    data = read_bytes(path, error, document_limit())
+    if data.startswith(_GZIP_MAGIC):
         faults = (EOFError, zlib.error, gzip.BadGzipFile)
         with errors_as(error, f'{path} is damaged', faults, remedy='copy it again'):
-            data: bytes = stream.read(document_limit() + 1)
-    if len(data) > document_limit():
-        raise limit_error(path, f'unpacks to more than {document_limit()} bytes')
-    with errors_as(error, f'{path} cannot be read', UnicodeDecodeError):
-        return data.decode('utf-8')
+            data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(document_limit() + 1)
+        if len(data) > document_limit():
+            raise limit_error(path, f'unpacks to more than {document_limit()} bytes')
+    return _decode(data, path, error)
 
 
 def number_lines(text: str, source: Path) -> Iterator[tuple[str, str]]:
@@ -120,7 +121,9 @@ def parse_yaml(text: str | bytes, source: Path | str, error: type[OsmabenchError
         raise error(f'{source}: holds a malformed value: {text}') from fault
 
 
-def parse_mapping(text: str, source: str, error: type[OsmabenchError]) -> dict[str, Any]:
+def parse_mapping(
+    text: str | bytes, source: Path | str, error: type[OsmabenchError]
+) -> dict[str, Any]:
     """Return the mapping in a YAML text, an empty one if it is empty; raises as `parse_yaml`."""
     data = parse_yaml(text, source, error)
     data = {} if data is None else data
@@ -145,7 +148,13 @@ _SafeLoader: Any = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
 
 
 class _Loader(_SafeLoader):  # type: ignore[misc]
-    """Refuses keys that are there twice."""
+    """Refuses keys that are there twice, and very long numbers."""
+
+    def construct_scalar(self, node: Any) -> Any:
+        """Return the text of a node."""
+        if node.tag in _NUMBERS and len(node.value) > _MAX_NUMBER:
+            raise _yaml_error(f'a number has more than {_MAX_NUMBER} characters; shorten it', node)
+        return super().construct_scalar(node)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         """Return the mapping of a node."""

@@ -20,6 +20,8 @@ YAML = {
     'code': ('a: !!python/object/apply:os.system [ls]', 'constructor for the tag .*python/obj'),
     'alias of itself': ('a: &a [1, *a]', 'alias "a" contains itself'),
     'two documents': ('a: 1\n---\nb: 1', 'line 2, column 1: .*another document'),
+    'base 60': ('a: 1' + ':30' * 300 + '.5', 'line 1, column 4: a number has more than 300'),
+    'huge integer': ('a: 0x' + 'f' * 6000, 'a number has more than 300'),
     'NUL': ('a: \0', 'holds the character NUL'),
     'Latin-1': (b'a: f\xfcr\n', r'is not UTF-8 text: .* byte 0xfc in position 4'),
 }
@@ -139,11 +141,11 @@ def test_a_text_comes_out_packed_or_not(tmp_path, pack, monkeypatch):
     path.write_bytes(pack(b'{"a": 1}\n'))
     assert documents.read_unpacked(path, ConfigError) == '{"a": 1}\n'
     path.write_bytes(pack(b'\xff'))
-    with pytest.raises(ConfigError, match=r'a\.jsonl cannot be read'):
+    with pytest.raises(ConfigError, match=r'a\.jsonl is not UTF-8 text'):
         documents.read_unpacked(path, ConfigError)
     path.write_bytes(pack(bytes(10 << 20)))
     monkeypatch.setenv(VARIABLE, '0.01')
-    with pytest.raises(LimitError, match=rf'a\.jsonl unpacks to.*{VARIABLE}'):
+    with pytest.raises(LimitError, match=rf'a\.jsonl .* bytes.*{VARIABLE}'):
         documents.read_unpacked(path, ConfigError)
 
 
