@@ -79,7 +79,8 @@ class PrecomputedEmbedder:
 
     def __init__(self, path: Path) -> None:
         texts_path = path.with_suffix('.json')
-        with errors_as(ConfigError, f'text features {path} with {texts_path.name}', ValueError):
+        what = f'text features {path} with {texts_path.name}'
+        with errors_as(ConfigError, what, TypeError, ValueError):
             features = read_npy(path, ConfigError).astype(np.float32)
         texts = read_json(texts_path, ConfigError)
         if features.ndim != 2 or not isinstance(texts, list) or len(texts) != len(features):
@@ -90,7 +91,8 @@ class PrecomputedEmbedder:
             raise ConfigError(f'text features {path}: a row is zero or not finite')
         self.name = path.stem
         self._path = path
-        self._rows = {str(text): row for text, row in zip(texts, features / lengths, strict=True)}
+        self._features: NDArray[np.float32] = features / lengths
+        self._rows = {str(text): row for row, text in enumerate(texts)}
 
     def knows(self, texts: Sequence[str]) -> bool:
         """Return whether there is a row for every text."""
@@ -103,4 +105,4 @@ class PrecomputedEmbedder:
             problem = f'lack "{missing[0]}" and {len(missing) - 1} more'
             remedy = "compute them with the map's own text encoder and add them"
             raise ConfigError(f'text features {self._path} {problem}; {remedy}')
-        return np.stack([self._rows[text] for text in texts])
+        return self._features[[self._rows[text] for text in texts]]

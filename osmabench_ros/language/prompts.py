@@ -2,31 +2,27 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import BaseModel, Field
+
 from osmabench_ros.base.configuration import config_path
-from osmabench_ros.base.documents import parse_yaml
+from osmabench_ros.base.documents import parse_mapping
 from osmabench_ros.base.strict import validated
 from osmabench_ros.errors import ConfigError, errors_as
 
 T = TypeVar('T')
-_KEYS = ('version', 'system', 'prompt')
 
 
-@dataclass(frozen=True)
-class Prompt:
+class Prompt(BaseModel, frozen=True, extra='allow', str_strip_whitespace=True):
     """A prompt: the role of the model, and a Jinja2 template of the question."""
 
     name: str
     version: int
     system: str
-    template: str
+    template: str = Field(alias='prompt')
     sha256: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def render(self, **values: Any) -> str:
         """Fill the template in, texts as JSON by `data`; ConfigError if a value is missing."""
@@ -45,7 +41,7 @@ class Prompt:
 
     def read_setting(self, kind: type[T], key: str) -> T:
         """Return another key of the file in the form of `kind`; ConfigError if it is malformed."""
-        return validated(kind, self.settings.get(key), f'prompt "{self.name}", {key}')
+        return validated(kind, (self.model_extra or {}).get(key), f'prompt "{self.name}", {key}')
 
     @property
     def identity(self) -> str:
@@ -55,16 +51,9 @@ class Prompt:
 
 def load_prompt(name: str) -> Prompt:
     """Return a prompt of `config/prompts/`; ConfigError if the file is missing or lacks a key."""
-    path: Path = config_path('prompts', f'{name}.yaml')
+    path = config_path('prompts', f'{name}.yaml')
     data = path.read_bytes()
+    content = parse_mapping(data, path, ConfigError)
+    given = {**content, 'name': name, 'sha256': hashlib.sha256(data).hexdigest()}
     remedy = 'a prompt file has version, system and prompt'
-    with errors_as(ConfigError, str(path), LookupError, TypeError, ValueError, remedy=remedy):
-        content = parse_yaml(data, path, ConfigError)
-        return Prompt(
-            name,
-            int(content['version']),
-            str(content['system']).strip(),
-            str(content['prompt']).strip(),
-            hashlib.sha256(data).hexdigest(),
-            {key: value for key, value in content.items() if key not in _KEYS},
-        )
+    return validated(Prompt, given, str(path), remedy=remedy)

@@ -50,6 +50,7 @@ def test_rows_come_back_normalised_and_by_text(tmp_path):
     write(path, np.array([[3.0, 4.0], [0.0, 2.0]]), ['chair', 'table'])
     embedder = PrecomputedEmbedder(path)
     np.testing.assert_allclose(embedder.embed(['table', 'chair']), [[0, 1], [0.6, 0.8]])
+    assert embedder.embed([]).shape == (0, 2)
     with pytest.raises(ConfigError, match='lack "lamp"'):
         embedder.embed(['chair', 'lamp'])
 
@@ -61,6 +62,7 @@ def test_rows_come_back_normalised_and_by_text(tmp_path):
         (np.ones((2, 3)), ['a'], 'one text'),
         (np.ones(3), ['a', 'b', 'c'], 'one text'),
         (np.full((1, 2), np.nan), ['a'], 'not finite'),
+        (np.zeros(1, [('x', 'f4'), ('y', 'f4')]), ['a'], 'Cannot cast'),
     ],
 )
 def test_files_that_do_not_fit_are_named(tmp_path, features, texts, fault):

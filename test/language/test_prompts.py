@@ -43,7 +43,7 @@ def test_other_words_give_another_hash(tmp_path, monkeypatch):
     path.write_text('version: 1\nsystem: a\nprompt: c\n')
     assert load_prompt('p').identity != first.identity
     path.write_text('version: 1\nsystem: a\nprompt: c\ncategories: [x]\n')
-    assert load_prompt('p').settings == {'categories': ['x']}
+    assert load_prompt('p').model_extra == {'categories': ['x']}
     path.write_text('system: a\n')
     with pytest.raises(ConfigError, match=r'p\.yaml'):
         load_prompt('p')

@@ -314,7 +314,7 @@ def test_a_dry_run_asks_nobody_needs_no_key_and_tells_the_cost(
     assert '3 requests, 0 of them in the cache' in said
     assert f'cost at most {3 * 8192 * 2 / 1e6:.4f}' in said
     # Two frames: describe and write each, and check all questions, five at a time.
-    most = sum(item['most'] for item in load_prompt('write_questions').settings['categories'])
+    most = sum(item['most'] for item in load_prompt('write_questions').model_extra['categories'])
     written = dry('generate', '--kind', 'written', '--model', model)
     assert f'{2 * (2 + -(-most // 5))} requests' in written
     assert 'no request' in dry('generate', '--count', 7)
