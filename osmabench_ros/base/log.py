@@ -73,11 +73,6 @@ class LogFileHandler(logging.FileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         """Drop a message that could not be written."""
 
-    def close(self) -> None:
-        """Close the file, of which the last lines may not fit on the disk."""
-        with suppress(OSError):
-            super().close()
-
 
 def set_verbosity(*, verbose: bool = False, quiet: bool = False) -> None:
     """Let the terminal show steps and warnings, also details, or errors only."""
@@ -109,4 +104,5 @@ def log_to(directory: Path) -> Iterator[None]:
         raise
     finally:
         LOG.removeHandler(handler)
-        handler.close()
+        with suppress(OSError):  # the last lines may not fit on the disk
+            handler.close()

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from operator import attrgetter
 from types import NoneType
 from typing import Any, TypeVar
 
@@ -52,10 +53,7 @@ class Setting:
 
     def of(self, model: BaseModel) -> Any:
         """Return the value in a model as users write it: a number, text, list or YAML."""
-        value: Any = model
-        for key in self.path:
-            value = getattr(value, key)
-        return _plain(value, self.kind)
+        return _plain(attrgetter('.'.join(self.path))(model), self.kind)
 
     def typed(self, plain: Any, source: str) -> Any:
         """Return the content of YAML, a list without empty texts, None for '' if it is none."""

@@ -133,7 +133,7 @@ class FramePlayer:
         """Go back to frame 0 and forget every acknowledgement."""
         pacing = self._pacing
         self._acks = Acknowledgements(self._participants, pacing.ack_timeout_s)
-        self._watch = AttentiveClock(steady_s=self._now_s)
+        self._watch = AttentiveClock(self._now_s)
         self._clock = RealtimeClock(pacing.speed_factor)
         self._statistics = ParticipantStatistics(self._participants)
         self._recent: deque[tuple[float, int]] = deque(maxlen=RATE_FRAMES + 1)
