@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 
 def version() -> str:
     """Return the version of the installed distribution, 'unknown' in a bare source tree."""
-    try:
-        return installed_version('osmabench_ros')
-    except PackageNotFoundError:
-        return 'unknown'
+    return installed('osmabench_ros') or 'unknown'
 
 
 def share_directories() -> list[Path]:
@@ -58,13 +55,18 @@ def described_names(*folder: str) -> list[str]:
     return sorted(path.stem for path in config_path(*folder).glob('*.yaml'))
 
 
+def bundled_file(name: str, *folder: str, problem: str = '') -> Path:
+    """Return the path of a YAML file below `config/`; a ConfigError suggests another name."""
+    problem = problem or f'there is no config/{"/".join(folder)}/{name}.yaml'
+    choose(name, described_names(*folder), ConfigError, problem)
+    return config_path(*folder, f'{name}.yaml')
+
+
 def described(name_or_path: str, *folder: str) -> tuple[Any, str]:
     """Read a YAML file, by path or by name below `config/`; return its data and its path."""
     path = Path(name_or_path)
     if path.suffix != '.yaml':
-        problem = f'there is no config/{"/".join(folder)}/{name_or_path}.yaml'
-        choose(name_or_path, described_names(*folder), ConfigError, problem)
-        path = config_path(*folder, f'{name_or_path}.yaml')
+        path = bundled_file(name_or_path, *folder)
     # Help and errors of arguments shall not wait for the parsers.
     from osmabench_ros.base.documents import read_yaml
 
@@ -134,17 +136,6 @@ LANGUAGE_MODELS = 'osmabench.language_models'
 EFFECTS = 'osmabench.effects'
 ANSWERERS = 'osmabench.answerers'
 
-# Names of the kinds of extensions in messages.
-KINDS = {
-    SIMULATORS: 'simulator',
-    MAP_IMPORTERS: 'importer',
-    MAPPERS: 'mapper',
-    SUITES: 'suite',
-    LANGUAGE_MODELS: 'language model',
-    EFFECTS: 'effect',
-    ANSWERERS: 'answerer',
-}
-
 
 def extension_names(group: str) -> list[str]:
     """Return the names that are installed in a group, in alphabetical order."""
@@ -154,7 +145,7 @@ def extension_names(group: str) -> list[str]:
 def load_extension(group: str, name: str) -> Any:
     """Return the object of an entry point; ConfigError without one or if it is not importable."""
     registered = _find_registered(group, tuple(sys.path))
-    kind = KINDS[group]
+    kind = group.removeprefix('osmabench.').removesuffix('s').replace('_', ' ')
     problem = f'there is no {kind} "{name}" in the entry points of group "{group}"'
     choose(name, registered, ConfigError, problem)
     problem = f'{kind} "{name}" cannot be imported from "{registered[name].value}"'

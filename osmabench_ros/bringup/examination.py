@@ -14,7 +14,7 @@ from sensor_msgs.msg import CameraInfo, Image, PointCloud2
 
 from osmabench_ros.base import contract as topics
 from osmabench_ros.base import images as encodings
-from osmabench_ros.base.configuration import config_path, described_names
+from osmabench_ros.base.configuration import bundled_file
 from osmabench_ros.base.contract import CONTRACT, TF, TF_STATIC, ContractTopic, Delivery
 from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.base.progress import Progress, silent
@@ -371,8 +371,7 @@ def names_of_robot(file: Path) -> StackNames:
     """Read the topics of a stack from a YAML file, or a name in config/methods/live."""
     if not file.suffix and not file.exists():
         problem = f'robot "{file}" is neither a file nor a name in config/methods/live'
-        choose(str(file), described_names('methods', 'live'), ConfigError, problem)
-        file = config_path('methods', 'live', f'{file}.yaml')
+        file = bundled_file(str(file), 'methods', 'live', problem=problem)
     data = read_yaml(file, ConfigError)
     if not isinstance(data, dict) or not isinstance(data.get('topics', {}), dict):
         raise ConfigError(f'robot file {file}: must be a mapping, and "topics" in it too')

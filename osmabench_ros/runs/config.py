@@ -12,12 +12,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from osmabench_ros.base.configuration import config_path
+from osmabench_ros.base.configuration import bundled_file
 from osmabench_ros.base.contract import POINT_CLOUD
 from osmabench_ros.base.documents import read_yaml
 from osmabench_ros.base.settings import setting
 from osmabench_ros.base.strict import FilePath, PathText, PlainName, Strict, validated
-from osmabench_ros.errors import ConfigError, check_all, choose, suggestion
+from osmabench_ros.errors import ConfigError, check_all, suggestion
 from osmabench_ros.geometry.frame import Intrinsics
 from osmabench_ros.mappers.live_method import Edges, MapOrigin, TfMode
 from osmabench_ros.maps.map_kinds import MapType
@@ -645,9 +645,8 @@ def _read_config(name_or_path: str) -> tuple[Any, str]:
     path = Path(name_or_path)
     # A folder of that name, such as one of results, is not a configuration.
     if not path.suffix and (not os.path.exists(path) or os.path.isdir(path)):
-        names = {file.stem: file for file in config_path('demo.yaml').parent.glob('*.yaml')}
         problem = f'there is neither a file nor a bundled configuration "{name_or_path}"'
-        path = names[choose(name_or_path, names, ConfigError, problem)]
+        path = bundled_file(name_or_path, problem=problem)
     return read_yaml(path, ConfigError), str(path)
 
 

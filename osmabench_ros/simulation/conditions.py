@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
-from osmabench_ros.base.configuration import config_path, described_names
+from osmabench_ros.base.configuration import bundled_file, described_names
 from osmabench_ros.base.documents import parse_json, read_yaml
 from osmabench_ros.base.strict import FolderName, Strict, validated
-from osmabench_ros.errors import ConfigError, SimulationError, choose
+from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.scenes.changes import Changes, displace, find_carried_objects
 from osmabench_ros.scenes.scene import Light, Lighting, LightKind, Scene, SceneObject
@@ -239,8 +239,7 @@ def load_condition(name_or_path: str) -> Condition:
         path = Path(name_or_path)
     else:
         problem = f'unknown condition "{name_or_path}"'
-        choose(name_or_path, list_conditions(), ConfigError, problem)
-        path = config_path('conditions', f'{name_or_path}.yaml')
+        path = bundled_file(name_or_path, 'conditions', problem=problem)
     return parse_condition(path.stem, read_yaml(path, ConfigError), str(path))
 
 
@@ -272,8 +271,7 @@ def _extend_condition(
     if base in seen:
         raise ConfigError(f'condition {source}: extends is circular: {" > ".join(seen)}')
     problem = f'condition {source}: extends: unknown condition "{base}"'
-    choose(base, list_conditions(), ConfigError, problem)
-    path = config_path('conditions', f'{base}.yaml')
+    path = bundled_file(base, 'conditions', problem=problem)
     return _merge_change(
         _extend_condition(read_yaml(path, ConfigError) or {}, str(path), (*seen, base)), own
     )
