@@ -314,11 +314,11 @@ def add_file(digest: hashlib._Hash, path: Path) -> None:
             digest.update(block)
 
 
-def sha256_of(path: Path) -> str:
+def sha256_of(path: Path, pattern: str = '*') -> str:
     """Return the hex digest of a file, or of a folder's files with their names but our markers."""
     digest = hashlib.sha256()
     folder = path.parent if path.is_file() else path
-    for item in [path] if path.is_file() else sorted(path.rglob('*')):
+    for item in [path] if path.is_file() else sorted(path.rglob(pattern)):
         if item.is_file() and item.name != MARKER:
             digest.update(item.relative_to(folder).as_posix().encode())
             add_file(digest, item)

@@ -4,7 +4,6 @@ A task works in the shared folder like a worker of `--jobs`: every stage of a ru
 whole, under its name, and a run that is tried again goes on after its last finished stage.
 """
 
-import hashlib
 import json
 import math
 import os
@@ -19,7 +18,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from osmabench_ros.base.configuration import extra, version
-from osmabench_ros.base.files import add_file, is_ours, sha256_of
+from osmabench_ros.base.files import is_ours, sha256_of
 from osmabench_ros.base.processes import ENDING, signals_held
 from osmabench_ros.bringup.runner import dispatch
 from osmabench_ros.bringup.runner.dispatch import Message, Resources, Result, Task
@@ -86,12 +85,8 @@ class Cluster:
 @lru_cache(maxsize=1)
 def describe_software() -> str:
     """Return the version of this package, and a digest of its sources."""
-    package = Path(__file__).parents[2]
-    digest = hashlib.sha256()
-    for file in sorted(package.rglob('*.py')):
-        digest.update(file.relative_to(package).as_posix().encode())
-        add_file(digest, file)
-    return f'osmabench_ros {version()} with sources {digest.hexdigest()[:12]}'
+    digest = sha256_of(Path(__file__).parents[2], '*.py')
+    return f'osmabench_ros {version()} with sources {digest[:12]}'
 
 
 def hash_inputs(plan: RunPlan, preparation: Preparation) -> dict[str, str]:
