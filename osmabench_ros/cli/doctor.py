@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +17,7 @@ from typer import Option
 
 from osmabench_ros.base.contract import CONTRACT
 from osmabench_ros.base.log import terminal_level
-from osmabench_ros.base.progress import shown_progress
+from osmabench_ros.base.progress import shown_progress, silent
 from osmabench_ros.cli.options import AsJson, pair_of
 from osmabench_ros.cli.run import needs_ros
 from osmabench_ros.errors import ContractError, MissingDependencyError
@@ -88,9 +90,7 @@ def _stack(
     own = dict(pair_of(text, ':=', '--remap', 'FROM:=TO') for text in remap)
     examination.check_names_of_topics(own, '--remap')
     names = StackNames(namespace, {**named.remappings, **own}, {**named.extra_topics, **own_maps})
-    if quiet:
-        return examination.examine_stack(names, seconds=seconds, config=planned)
-    with shown_progress() as progress:
+    with nullcontext(silent) if quiet else shown_progress() as progress:
         return examination.examine_stack(names, seconds=seconds, config=planned, progress=progress)
 
 
@@ -104,13 +104,9 @@ def _without_passed(findings: list[Finding]) -> list[Finding]:
     return [item for item in findings if item.level.value != 'ok' or item.part not in standard]
 
 
-def _show(findings: list[Finding], *, as_json: bool, omitted: int = 0) -> None:
+def _show(findings: list[Finding], *, as_json: bool, omitted: int) -> None:
     if as_json:
-        document = [
-            {'part': f.part, 'level': f.level.value, 'detail': f.detail, 'remedy': f.remedy}
-            for f in findings
-        ]
-        typer.echo(json.dumps(document, indent=2))
+        typer.echo(json.dumps(list(map(asdict, findings)), indent=2))
         return
     table = Table('part', 'state', box=None)
     table.add_column('detail', overflow='fold')
