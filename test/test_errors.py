@@ -11,9 +11,9 @@ from osmabench_ros.errors import ConfigError, MissingDependencyError, errors_as,
 
 WARN = """
 import sys, warnings
-from osmabench_ros.base.log import show_warnings_as_lines
+from osmabench_ros.base.log import format_warning, send_warnings
 from osmabench_ros.errors import OsmabenchWarning
-show_warnings_as_lines()
+send_warnings(lambda text: sys.stderr.write(format_warning(text)))
 warnings.warn(sys.argv[1], OsmabenchWarning)
 """
 

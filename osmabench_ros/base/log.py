@@ -8,27 +8,25 @@ import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from osmabench_ros.errors import OsmabenchError, OsmabenchWarning, make_printable
 
 
-def show_warnings_as_lines() -> None:
-    """Show each `OsmabenchWarning` as one line on stderr, without its place in the code.
+def send_warnings(send: Callable[[str], object]) -> None:
+    """Send the text of each `OsmabenchWarning`; other warnings go to stderr."""
 
-    A terminal gets it in lines of its width, broken between words.
-    """
-    usual = warnings.formatwarning
-
-    def format_any(message: Warning | str, category: type[Warning], *place: Any) -> str:
+    def show(
+        message: Warning | str, category: type[Warning], file: str, line: int, *_more: object
+    ) -> None:
         if issubclass(category, OsmabenchWarning):
-            return format_warning(str(message))
-        return usual(message, category, *place)
+            send(str(message))
+        else:
+            sys.stderr.write(warnings.formatwarning(message, category, file, line))
 
-    warnings.formatwarning = format_any  # type: ignore[assignment]
+    warnings.showwarning = show  # type: ignore[assignment]
 
 
 def format_warning(message: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import warnings
 from collections.abc import Iterator
 from types import FrameType
 from typing import Annotated, NoReturn
@@ -16,12 +15,12 @@ from rich.markup import escape
 from typer import Option
 from typer.models import CommandInfo
 
-from osmabench_ros.base.log import LOG
+from osmabench_ros.base.log import LOG, send_warnings
 from osmabench_ros.base.progress import noticed
 from osmabench_ros.cli import bag, conditions, doctor, report, run, scene, score, vqa
 from osmabench_ros.cli import map as semantic_map
 from osmabench_ros.cli.options import with_verbosity
-from osmabench_ros.errors import OsmabenchError, OsmabenchWarning, describe_error, make_printable
+from osmabench_ros.errors import OsmabenchError, describe_error, make_printable
 
 app = typer.Typer(
     no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode='markdown'
@@ -76,22 +75,13 @@ def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
     raise InterruptedBySignalError(128 + number)
 
 
-def _log_warning(
-    message: Warning | str, category: type[Warning], file: str, line: int, *_more: object
-) -> None:
-    if issubclass(category, OsmabenchWarning):
-        LOG.warning('%s', message)
-    else:
-        sys.stderr.write(warnings.formatwarning(message, category, file, line))
-
-
 def main(command: typer.Typer = app) -> NoReturn:
     """Run a command; an OsmabenchError is one line and an exit code, never a traceback."""
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, _interrupt)
     console = Console(stderr=True)
     console.soft_wrap = not console.is_terminal
-    warnings.showwarning = _log_warning  # type: ignore[assignment]
+    send_warnings(LOG.warning)
     try:
         command()
     except OsmabenchError as error:

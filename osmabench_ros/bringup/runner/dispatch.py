@@ -7,9 +7,7 @@ line and warning to the terminal.
 
 import math
 import os
-import sys
 import time
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,11 +17,12 @@ from typing import Protocol
 
 import psutil
 
+from osmabench_ros.base.log import send_warnings
 from osmabench_ros.base.progress import Progress
 from osmabench_ros.bringup import isolation
 from osmabench_ros.bringup.runner.node_processes import NodeProcesses, visible_gpus
 from osmabench_ros.bringup.runner.one_run import failed, run_one, without_figures
-from osmabench_ros.errors import ConfigError, OsmabenchError, OsmabenchWarning, warn
+from osmabench_ros.errors import ConfigError, OsmabenchError, warn
 from osmabench_ros.runs.config import MatrixConfig, PacingMode
 from osmabench_ros.runs.plan import RunPlan
 from osmabench_ros.runs.preparation import Preparation
@@ -330,13 +329,5 @@ def report_to(send: Callable[[News | Notice], object], period_s: float) -> Progr
             last_text, last_s = text, now_s
             send(News(text, fraction))
 
-    def show(
-        message: Warning | str, category: type[Warning], file: str, line: int, *_more: object
-    ) -> None:
-        if issubclass(category, OsmabenchWarning):
-            send(Notice(str(message)))
-        else:
-            sys.stderr.write(warnings.formatwarning(message, category, file, line))
-
-    warnings.showwarning = show  # type: ignore[assignment]
+    send_warnings(lambda text: send(Notice(text)))
     return report

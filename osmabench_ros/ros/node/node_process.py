@@ -12,7 +12,7 @@ import rclpy
 from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
 
-from osmabench_ros.base.log import show_warnings_as_lines
+from osmabench_ros.base.log import format_warning, send_warnings
 from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.ros.node.lifecycle import ERROR_PREFIX, BenchmarkNode
 
@@ -30,7 +30,7 @@ def run_node(
     # this one takes down what belongs to it.
     given = list(arguments) if arguments is not None else None
     rclpy.init(args=given, signal_handler_options=SignalHandlerOptions.NO)
-    show_warnings_as_lines()
+    send_warnings(lambda text: sys.stderr.write(format_warning(text)))
     node: BenchmarkNode[Any] | None = None
     signals = []
 
