@@ -51,22 +51,21 @@ _IRREGULAR = {
     'potato': 'potatoes', 'tomato': 'tomatoes', 'bus': 'buses', 'cactus': 'cacti',
 }  # fmt: skip
 _SINGULAR = {plural: singular for singular, plural in _IRREGULAR.items()}
-_MASS = {'fitness equipment', 'equipment', 'tableware', 'furniture', 'clothing', 'trash', 'art'}
+_MASS = {'equipment', 'tableware', 'furniture', 'clothing', 'trash', 'art'}
 _VOWEL_SOUND = re.compile(r'^(?!(?:uni|use|eu|one))[aeiou]|^hour')
 
 
 def is_plural_only(noun: str) -> bool:
     """Return whether a label names a set or a mass, e.g. 'blinds', 'stairs', 'tableware'."""
     last = noun.split(' ')[-1]
-    if noun in _MASS or last in _MASS:
-        return True
-    regular_plural = last.endswith('s') and not last.endswith(('ss', 'us', 'is'))
-    return regular_plural and last not in _IRREGULAR and last not in ('gas', 'lens', 'canvas')
+    ends_as_plural = last.endswith('s') and not last.endswith(('ss', 'us', 'is'))
+    is_singular = last in _IRREGULAR or last in ('gas', 'lens', 'canvas')
+    return last in _MASS or (ends_as_plural and not is_singular)
 
 
 def _measure(noun: str) -> str:
     """Return the unit in which a noun without singular is counted."""
-    return 'piece' if noun in _MASS or noun.split(' ')[-1] in _MASS else 'set'
+    return 'piece' if noun.split(' ')[-1] in _MASS else 'set'
 
 
 def bare(noun: str) -> str:
@@ -90,15 +89,14 @@ def plural(noun: str) -> str:
     """Return the plural of a singular noun phrase; the last word changes."""
     if is_plural_only(noun):
         return f'{_measure(noun)}s of {noun}'
-    head, _, last = noun.rpartition(' ')
-    lead = f'{head} ' if head else ''
+    last = noun.split(' ')[-1]
     if last in _IRREGULAR:
-        return lead + _IRREGULAR[last]
-    if re.search(r'(s|x|z|ch|sh)$', last):
-        return f'{lead}{last}es'
-    if re.search(r'[^aeiou]y$', last):
-        return f'{lead}{last[:-1]}ies'
-    return f'{lead}{last}s'
+        return noun.removesuffix(last) + _IRREGULAR[last]
+    if re.search(r'(s|x|z|ch|sh)$', noun):
+        return f'{noun}es'
+    if re.search(r'[^aeiou ]y$', noun):
+        return f'{noun[:-1]}ies'
+    return f'{noun}s'
 
 
 @lru_cache(maxsize=4096)
@@ -107,15 +105,13 @@ def singular(noun: str) -> str:
     counted = re.match('(?:sets|pieces) of (.+)', noun)
     if counted:
         return counted[1]
-    head, _, last = noun.rpartition(' ')
-    lead = f'{head} ' if head else ''
+    last = noun.split(' ')[-1]
     if last in _SINGULAR:
-        return lead + _SINGULAR[last]
-    endings = (('ies', 'y'), ('es', ''), ('s', ''))
-    for ending, replacement in endings:
-        candidate = last[: -len(ending)] + replacement
-        if last.endswith(ending) and plural(candidate) == last:
-            return lead + candidate
+        return noun.removesuffix(last) + _SINGULAR[last]
+    for ending, replacement in (('ies', 'y'), ('es', ''), ('s', '')):
+        candidate = noun[: -len(ending)] + replacement
+        if noun.endswith(ending) and plural(candidate) == noun:
+            return candidate
     return noun
 
 

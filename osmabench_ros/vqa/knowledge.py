@@ -8,6 +8,7 @@ from itertools import permutations
 from typing import Any
 
 import yaml
+from pydantic import TypeAdapter
 
 from osmabench_ros.vqa.english import plural, singular
 
@@ -80,20 +81,16 @@ def knowledge() -> Knowledge:
 
     affordances = {word: heads(labels) for word, labels in data['affordances'].items()}
     unclear = {word: heads(labels) - affordances[word] for word, labels in data['unclear'].items()}
-    household = tuple(sorted({label for group in data['household'] for label in group}))
-    return Knowledge(
-        affordances,
-        synonyms,
-        household,
-        heads(data['fixed']),
-        unclear,
-        heads(data['mixed']),
-        data['spelling'],
-        frozenset((_name(a, synonyms), _name(b, synonyms)) for a, b in _pairs(data)),
-        {name: frozenset(words) for name, words in data['words'].items()},
-        tuple((first, second) for first, second in data['opposites']),
-        tuple(frozenset(group) for group in data['one_color']),
-    )
+    normalised = {
+        'affordances': affordances,
+        'unclear': unclear,
+        'synonyms': synonyms,
+        'household': sorted({label for group in data['household'] for label in group}),
+        'fixed': heads(data['fixed']),
+        'mixed': heads(data['mixed']),
+        'alike': {(_name(a, synonyms), _name(b, synonyms)) for a, b in _pairs(data)},
+    }
+    return TypeAdapter(Knowledge).validate_python(data | normalised)
 
 
 def _pairs(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
