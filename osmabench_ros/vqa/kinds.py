@@ -290,10 +290,6 @@ def _exceed_space_m(g: GraphReader, node: SceneNode, height_m: float) -> float:
     return height_m - g.index.space_above_m(node)
 
 
-def _is_upstairs(g: GraphReader, node: SceneNode) -> bool:
-    return g.storey(node) > 0
-
-
 def _round_center(_: GraphReader, node: SceneNode) -> tuple[float, ...]:
     return tuple(np.round(node.known_box.center, 3).tolist())
 
@@ -666,7 +662,7 @@ class QueryKind:
         'Which would fit on top of {2:the} without jutting out: {0:the} or {1:the}?',
         'Put onto {2:the}, which would lie there without jutting out: {0:the} or {1:the}?',
     )
-    UPSTAIRS = Kind('on an upper floor', SPATIAL, YES_NO, _find(_is_upstairs))(
+    UPSTAIRS = Kind('on an upper floor', SPATIAL, YES_NO, _find(lambda g, x: g.storey(x) > 0))(
         'Is {0:the} upstairs?',
         'Does one have to go upstairs to get to {0:the}?',
     )

@@ -181,9 +181,8 @@ def questions_about(
         count = max(len(asked.categories), min(DEFAULT_COUNT, QUESTIONS_AN_OBJECT * things))
     also: list[SceneGraph] = []
     # Only then were the relations derived from the scene, by known thresholds.
-    if truth.visible_graph is not None:
-        also += [truth.graph, truth.visible_graph]
-        also += with_neighbour_margins(truth.evaluated_graph)
+    if (parts := truth.visible_graph) is not None:
+        also = [truth.graph, parts, *with_neighbour_margins(truth.evaluated_graph)]
     storeys_m: tuple[tuple[float, ...], ...] = ()
     asks_for_ways = measurement.ways in asked.sources
     if asks_for_ways or measurement.floors in asked.sources:

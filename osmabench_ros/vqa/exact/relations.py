@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from osmabench_ros.vqa.exact.view import (
     sample_pairs,
     shuffled,
 )
-from osmabench_ros.vqa.kinds import ATTACHED, IN, NEXT_TO, ON, Kind, QueryKind
+from osmabench_ros.vqa.kinds import ATTACHED, IN, NEXT_TO, ON, Kind, Query, QueryKind
 from osmabench_ros.vqa.questions import Category
 
 NEAR, UNDER = RelationType.NEAR.value, RelationType.UNDER.value
@@ -27,12 +28,7 @@ _FAR_M = {ON: 0.5, IN: 0.5, UNDER: 0.5, ATTACHED: 0.5, NEXT_TO: 2.0, NEAR: 3.0}
 
 _OVERHEAD_M = 0.5
 
-_LOGICAL = {
-    QueryKind.BOTH: lambda first, second: first and second,
-    QueryKind.EITHER: lambda first, second: first or second,
-    QueryKind.FIRST_ONLY: lambda first, second: first and not second,
-    QueryKind.NEITHER: lambda first, second: not (first or second),
-}
+_LOGICAL = (QueryKind.BOTH, QueryKind.EITHER, QueryKind.FIRST_ONLY, QueryKind.NEITHER)
 
 
 def spatial(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
@@ -169,16 +165,13 @@ def _name_wrong_colors(view: SceneView, rng: np.random.Generator) -> Iterator[st
 
 def logical(view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Draft]:
     """Join two existence questions so that neither half gives the answer away."""
-    pools = {True: list(view.by_label), False: list(view.absent)}
-    if not all(pools.values()):
-        return
-    per_case = max(1, limit // 8)
-    for case in ((True, True), (True, False), (False, True), (False, False)):
-        for pair in _join_names(rng, pools[case[0]], pools[case[1]], per_case):
+    pools = list(view.by_label), list(view.absent)
+    for first, second in product(pools, repeat=2) if all(pools) else ():
+        for pair in _join_names(rng, first, second, max(1, limit // 8)):
             # One yes and one no of a pair: more would ask the same fact again.
-            kinds = shuffled(rng, _LOGICAL)
-            for kind in {_LOGICAL[kind](*case): kind for kind in kinds}.values():
-                yield from view.ask(kind, phrases=pair, answer=_LOGICAL[kind](*case))
+            queries = [Query(kind, pair) for kind in shuffled(rng, _LOGICAL)]
+            for query in {view.reader.execute(query).value: query for query in queries}.values():
+                yield from view.ask(query.kind, phrases=pair)
 
 
 def _join_names(

@@ -1,7 +1,8 @@
 """Selects drafts: quotas by category, balanced yes and no, even use of objects."""
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from statistics import median
 from typing import Any, TypeVar
 
@@ -52,17 +53,16 @@ class _Selector:
         self._weights = weights
         self._usage: Counter[str] = Counter()
         self._taken: Counter[tuple[str, str, Kind | None]] = Counter()
-        self._drafts: dict[tuple[str, str, Kind | None], list[Draft]] = {}
-        turns: Counter[tuple[str, ...]] = Counter()
+        self._drafts: dict[tuple[str, str, Kind | None], list[Draft]] = defaultdict(list)
+        turns: dict[tuple[str, ...], Iterator[int]] = defaultdict(count)
 
         def take_turn(draft: Draft) -> int:
             kind = draft.query.kind
             word = '' if kind in _BY_VALUE else draft.query.word
-            turns[(*_pool_of(draft), kind.value, word)] += 1
-            return turns[(*_pool_of(draft), kind.value, word)]
+            return next(turns[(*_pool_of(draft), kind.value, word)])
 
         for draft in sorted(drafts, key=take_turn):
-            self._drafts.setdefault(self._key_of(draft), []).append(draft)
+            self._drafts[self._key_of(draft)].append(draft)
 
     def _key_of(self, draft: Draft) -> tuple[str, str, Kind | None]:
         return (*_pool_of(draft), draft.query.kind if self._weights else None)
