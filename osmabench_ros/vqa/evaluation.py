@@ -9,8 +9,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from osmabench_ros.base.files import write_json
 from osmabench_ros.base.progress import Progress, counted, share, silent
 from osmabench_ros.geometry.boxes import AxisAlignedBox
@@ -22,7 +20,7 @@ from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.vqa.answering import baselines
 from osmabench_ros.vqa.answering.answerer import Answerer
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
-from osmabench_ros.vqa.grading import TYPES_WITH_PARTS, numbers_of
+from osmabench_ros.vqa.grading import TYPES_WITH_PARTS, numbers_of, read_box
 from osmabench_ros.vqa.judging import Judge
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, saved, write_records
@@ -49,13 +47,7 @@ class QuestionedMap:
         """Return the map of a scene; answering and judging share the embedder."""
         rules = RuleAnswerer(embedder)
         equality = DeterministicJudge(embedder)
-        references = reference_maps(truth)
-        perfect = references['ceiling_ground_truth']
-        floors = {
-            f'{FLOOR}inventory': baselines.keep_inventory(perfect),
-            f'{FLOOR}permuted_names': baselines.permute_names(perfect),
-        }
-        return cls(semantic_map, {**floors, **references}, rules, equality, embedder)
+        return cls(semantic_map, reference_maps(truth), rules, equality, embedder)
 
 
 # Prefix of the accuracies of answers that know nothing of places; a map has to exceed the best.
@@ -71,7 +63,8 @@ def reference_maps(truth: GroundTruth) -> dict[str, SemanticMap]:
     `baseline_random_labels` has the right shapes and relations, and wrong names.
     `ceiling_ground_truth` is the graph that the questions come from, so that it tests only the
     answerer. The fair ceilings are of the visible parts, with all that a mapper could know:
-    `ceiling_visible` with all attributes, `ceiling_camera` without the attributes UNSEEABLE.
+    `ceiling_visible` with all attributes, `ceiling_camera` without the attributes UNSEEABLE. The
+    maps with the prefix FLOOR know which objects there are, and not where each is.
     """
     seen, labels = truth.seen_instances, truth.label_set
     known: dict[str, tuple[SceneGraph, tuple[str, ...]]] = {
@@ -84,8 +77,13 @@ def reference_maps(truth: GroundTruth) -> dict[str, SemanticMap]:
         name: replace(baselines.ground_truth_map(graph, seen, labels, without=hidden), dense=dense)
         for name, (graph, hidden) in known.items()
     }
-    best = list(found.values())[-1]
-    return {'baseline_random_labels': baselines.with_random_labels(best, labels), **found}
+    perfect, best = (list(found.values())[place] for place in (0, -1))
+    return {
+        f'{FLOOR}inventory': baselines.keep_inventory(perfect),
+        f'{FLOOR}permuted_names': baselines.permute_names(perfect),
+        'baseline_random_labels': baselines.with_random_labels(best, labels),
+        **found,
+    }
 
 
 # The metric of answers, the map that they are from, their questions, they, and verdicts.
@@ -185,8 +183,13 @@ def scored(
     scored_questions = [item for item in questions if item.category not in excluded]
     # A map without any object is asked nothing.
     if any(item.category not in left_out for item in scored_questions):
-        found += _partial_credit(suite, mode, scored_questions, verdicts)
-        found += _by_evidence(suite, mode, scored_questions, verdicts)
+        scores = {verdict.question_id: verdict.score or 0.0 for verdict in verdicts}
+        parted = [x.id for x in scored_questions if x.answer_type in TYPES_WITH_PARTS]
+        shares = [scores.get(key, 0.0) for key in parted]
+        found += [MetricRecord.of_mean(suite, mode, 'score', shares)] if parted else []
+        own = partial(rows, verdicts=verdicts, by_category=False, answered_too=False)
+        for name, part in _group_by_evidence(scored_questions).items():
+            found += own(f'accuracy_{name}', questions=part)
     for metric, *_, judged in compare_answers(asked, questions, given, others, progress):
         found += rows(metric, verdicts=judged, answered_too=False)
     return [*found, *_rescale_above_floor(found)]
@@ -203,34 +206,17 @@ def _rescale_above_floor(found: Sequence[MetricRecord]) -> Iterator[MetricRecord
             None if number is None else (number - best) / (1 - best)
             for number in (own.value, own.low, own.high)
         )
-        name = 'accuracy_above_floor'
-        yield MetricRecord(own.suite, own.mode, name, value=value, low=low, high=high, n=own.n)
+        yield replace(own, metric='accuracy_above_floor', value=value, low=low, high=high)
 
 
-def _partial_credit(
-    suite: str, mode: str, questions: Sequence[Question], verdicts: Sequence[Verdict]
-) -> Iterator[MetricRecord]:
-    """Yield the mean score over questions with answers of several parts; no answer scores 0."""
-    given = {verdict.question_id: verdict.score for verdict in verdicts}
-    asked = [item for item in questions if item.answer_type in TYPES_WITH_PARTS]
-    if asked:
-        yield MetricRecord.of_mean(suite, mode, 'score', [given.get(x.id) or 0.0 for x in asked])
-
-
-def _by_evidence(
-    suite: str, mode: str, questions: Sequence[Question], verdicts: Sequence[Verdict]
-) -> Iterator[MetricRecord]:
-    """Yield the accuracies over exact questions that rest on colours, materials, or neither."""
+def _group_by_evidence(questions: Sequence[Question]) -> dict[str, list[Question]]:
+    """Return the exact questions that rest on colours, materials, or neither."""
     parts: dict[str, list[Question]] = {'colors': [], 'materials': [], 'rest': []}
     for question in questions:
         query = parsed(question.text)
         if query is not None:
             parts[evidence_of(query)].append(question)
-    for name, part in parts.items():
-        metric = f'accuracy_{name}'
-        yield from records(
-            suite, mode, metric, part, verdicts, by_category=False, answered_too=False
-        )
+    return parts
 
 
 def summary_of(who: Answerer | Judge) -> dict[str, Any]:
@@ -297,12 +283,8 @@ def answer_all(
 
 def find_box(answer: Answer, graph: SceneGraph) -> AxisAlignedBox | None:
     """Return the box that an answer gives, else the one of the first of its nodes with a box."""
-    given = [] if answer.value is None else numbers_of(answer.value)
-    if len(given) == 6:
-        try:
-            return AxisAlignedBox(*np.array(given).reshape(2, 3))
-        except ValueError:
-            return None
+    if answer.value is not None and len(numbers_of(answer.value)) == 6:
+        return read_box(answer.value)
     nodes = (graph.by_id.get(key) for key in answer.nodes)
     return next((node.box for node in nodes if node is not None and node.box is not None), None)
 

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
@@ -140,6 +141,14 @@ def _number(question: Question, value: AnswerValue) -> Grade:
     return Grade(off <= question.tolerance + 1e-9, f'off by {off:g} {question.unit.value}')
 
 
+def read_box(value: AnswerValue) -> AxisAlignedBox | None:
+    """Return the box of two corners in a list or a text, None if there is none."""
+    numbers = numbers_of(value)
+    with suppress(ValueError):
+        return AxisAlignedBox(numbers[:3], numbers[3:])  # type: ignore[arg-type]
+    return None
+
+
 def numbers_of(value: AnswerValue) -> list[float]:
     """Return the numbers of a list or a text."""
     items = value if isinstance(value, tuple) else re.findall(_NUMBER, str(value).lower())
@@ -201,15 +210,13 @@ def _longest_common(first: Sequence[AnswerItem], second: Sequence[AnswerItem]) -
 
 
 def _box(question: Question, value: AnswerValue) -> Grade:
-    right = numbers_of(question.answer)
-    said = numbers_of(value)
-    if len(said) != 6:
-        return Grade(False, f'{len(said)} numbers instead of two corners', 0.0)
-    try:
-        boxes = [AxisAlignedBox(box[:3], box[3:]) for box in (right, said)]  # type: ignore[arg-type]
-    except ValueError:
+    count = len(numbers_of(value))
+    if count != 6:
+        return Grade(False, f'{count} numbers instead of two corners', 0.0)
+    right, said = read_box(question.answer), read_box(value)
+    if right is None or said is None:
         return Grade(False, 'the corners of the box are not in order', 0.0)
-    iou = boxes[0].iou(boxes[1])
+    iou = right.iou(said)
     return Grade(iou >= 1.0 - question.tolerance - 1e-9, f'IoU {iou:.3f}', iou)
 
 

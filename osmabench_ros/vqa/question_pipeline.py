@@ -189,10 +189,10 @@ def find_unbalanced(candidates: Sequence[Candidate]) -> dict[str, str]:
     usage = object_histogram(candidates)
     sides: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
-        said = as_yes_no(candidate.answer) if candidate.answer_type is AnswerType.YES_NO else None
-        if said is not None:
+        if candidate.answer_type is AnswerType.YES_NO:
             is_existence = candidate.category.startswith('Existence')
-            sides['Existence' if is_existence else candidate.category, said].append(candidate)
+            category = 'Existence' if is_existence else candidate.category
+            sides[category, plain(candidate.answer)].append(candidate)
 
     def rank(candidate: Candidate) -> tuple[int, str]:
         return -max((usage[name] for name in candidate.objects), default=0), candidate.id
@@ -427,7 +427,7 @@ def estimate_requests(writer: QuestionWriter, frames: Sequence[FrameImage]) -> l
     return requests
 
 
-_NOVEL_M, _NOVEL_RAD = 1.0, math.pi / 6
+_NOVEL_M, _NOVEL_COSINE = 1.0, math.cos(math.pi / 6)
 
 
 def novel_frames(poses: Sequence[Pose], most: int) -> list[int]:
@@ -440,7 +440,5 @@ def novel_frames(poses: Sequence[Pose], most: int) -> list[int]:
 
 
 def _differs(first: Pose, second: Pose) -> bool:
-    if np.linalg.norm(first.translation - second.translation) >= _NOVEL_M:
-        return True
-    cosine = float(first.rotation[:, 2] @ second.rotation[:, 2])
-    return math.acos(min(1.0, max(-1.0, cosine))) >= _NOVEL_RAD
+    is_far = np.linalg.norm(first.translation - second.translation) >= _NOVEL_M
+    return bool(is_far or first.rotation[:, 2] @ second.rotation[:, 2] <= _NOVEL_COSINE)

@@ -19,7 +19,7 @@ from osmabench_ros.vqa.judging.reading import as_number, plain
 from osmabench_ros.vqa.published import Published, Scores
 from osmabench_ros.vqa.question_files import ANSWERS, QUESTIONS, VERDICTS, read_records
 from osmabench_ros.vqa.questions import Answer, AnswerType, Question, Verdict
-from osmabench_ros.vqa.scores import UNSERVED, compute_paired_change, interval_over_scenes
+from osmabench_ros.vqa.scores import SPATIAL, UNSERVED, compute_paired_change, interval_over_scenes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -197,7 +197,6 @@ def answer_type_of(answer: str) -> AnswerType:
     return AnswerType.TEXT
 
 
-SPATIAL = frozenset({'Object Relations - Spatial', 'Relations-Spatial'})
 ALL_SCENES, GIVEN = 'all', 'given'
 
 

@@ -23,14 +23,8 @@ from osmabench_ros.vqa.questions import Category, Question, SpatialCategory, Ver
 Key = TypeVar('Key', bound=Hashable)
 
 # Categories about relations, under today's names and the names of the published files.
-RELATION_CATEGORIES = frozenset(
-    {
-        Category.RELATIONS_SPATIAL.value,
-        Category.RELATIONS_FUNCTIONAL.value,
-        'Object Relations - Spatial',
-        'Object Relations - Functional',
-    }
-)
+SPATIAL = frozenset({Category.RELATIONS_SPATIAL.value, 'Object Relations - Spatial'})
+FUNCTIONAL = frozenset({Category.RELATIONS_FUNCTIONAL.value, 'Object Relations - Functional'})
 
 # Note on the answer to a question that was not asked, and reason of its verdict.
 UNSERVED = 'not applicable: the map holds nothing that such questions are answered from'
@@ -49,8 +43,7 @@ def find_unserved_categories(
         return frozenset(question.category for question in questions)
     found: set[str] = set()
     if not held.relations:
-        found |= RELATION_CATEGORIES
-        found.add(SpatialCategory.RELATION.value)
+        found |= {*SPATIAL, *FUNCTIONAL, SpatialCategory.RELATION.value}
     if not held.attributes and not held.captions:
         found.add(Category.OBJECT_ATTRIBUTES.value)
     if semantic_map.dense is None:
@@ -139,18 +132,6 @@ def records(
     return found
 
 
-def score_served_categories(
-    found: Iterable[MetricRecord], suite: str, mode: str, metric: str
-) -> dict[str, tuple[float, int]]:
-    """Return the share of right answers, and the number of questions, of applicable categories."""
-    return {
-        item.class_name: (item.value, item.n)
-        for item in found
-        if item.class_name and item.value is not None
-        if (item.suite, item.mode, item.metric) == (suite, mode, metric)
-    }
-
-
 def common_accuracies(
     compared: Mapping[Key, Sequence[MetricRecord]],
 ) -> dict[Key, list[MetricRecord]]:
@@ -168,16 +149,24 @@ def common_accuracies(
     made: dict[Key, list[MetricRecord]] = {key: [] for key in compared}
     for suite, mode in sorted(asked):
         served = {
-            key: categories
+            key: shares
             for key, found in compared.items()
-            if (categories := score_served_categories(found, suite, mode, 'accuracy'))
+            if (
+                shares := {
+                    item.class_name: (item.value, item.n)
+                    for item in found
+                    if item.key[:3] == (suite, mode, 'accuracy')
+                    if item.class_name and item.value is not None
+                }
+            )
         }
-        if len({frozenset(categories) for categories in served.values()}) < 2:
+        categories = {frozenset(shares) for shares in served.values()}
+        if len(categories) < 2:
             continue
-        common = frozenset.intersection(*map(frozenset, served.values()))
-        for key, categories in served.items():
-            count = sum(categories[name][1] for name in common)
-            right = math.fsum(math.prod(categories[name]) for name in common)
+        common = frozenset.intersection(*categories)
+        for key, shares in served.items():
+            count = sum(shares[name][1] for name in common)
+            right = math.fsum(math.prod(shares[name]) for name in common)
             value = right / count if count else None
             made[key].append(MetricRecord(suite, mode, 'accuracy_of_common', value=value, n=count))
     return made

@@ -20,7 +20,7 @@ from osmabench_ros.maps.semantic_map import SemanticMap
 from osmabench_ros.maps.storage import read_map
 from osmabench_ros.metrics.record import MetricRecord
 from osmabench_ros.sequences.ground_truth import GroundTruth, read_ground_truth
-from osmabench_ros.vqa import evaluation, question_files
+from osmabench_ros.vqa import evaluation, question_files, question_pipeline
 from osmabench_ros.vqa.answering.answerer import (
     GRAPH,
     Answerer,
@@ -35,14 +35,9 @@ from osmabench_ros.vqa.exact.generation import questions_about
 from osmabench_ros.vqa.judging import Judge
 from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.judging.language_model import LanguageModelJudge
-from osmabench_ros.vqa.question_pipeline import (
-    FrameImage,
-    QuestionWriter,
-    estimate_requests,
-    novel_frames,
-    write_histogram,
-)
-from osmabench_ros.vqa.questions import Answer, Category, Question, Verdict
+from osmabench_ros.vqa.question_pipeline import FrameImage, QuestionWriter
+from osmabench_ros.vqa.questions import Answer, Question, Verdict
+from osmabench_ros.vqa.scores import FUNCTIONAL
 
 MANIFEST, FRAMES = 'manifest.json', 'frames'
 
@@ -156,8 +151,6 @@ def _read_object(path: Path) -> dict[str, Any]:
 
 
 SCORES = 'scores.json'
-# Categories that the paper leaves out of its accuracies.
-COMPAT_EXCLUDED = frozenset({Category.RELATIONS_FUNCTIONAL.value, 'Object Relations - Functional'})
 
 
 @dataclass(frozen=True)
@@ -185,7 +178,7 @@ def chosen_frames(run: RunFolder, *, every: int, novelty: bool, most: int) -> li
         return frames[:: max(1, every)][:most]
     poses = run.ground_truth().camera_poses
     known = [frame for frame in frames if frame.index < len(poses)]
-    taken = novel_frames([poses[frame.index] for frame in known], most)
+    taken = question_pipeline.novel_frames([poses[frame.index] for frame in known], most)
     return [known[i] for i in taken]
 
 
@@ -200,7 +193,7 @@ def estimate(client: ModelClient | None, work: Callable[[], object]) -> Spending
 
 def estimate_written(client: ModelClient, frames: Sequence[FrameImage]) -> Spending:
     """Return what questions about frames would take, if every one reaches the check."""
-    client.ask_all(estimate_requests(QuestionWriter(client), frames), str)
+    client.ask_all(question_pipeline.estimate_requests(QuestionWriter(client), frames), str)
     return client.ledger.spending
 
 
@@ -216,7 +209,7 @@ def generate_written(
         written = QuestionWriter(client).write(frames, scene=scene, progress=progress)
     question_files.write_records(run.folder / question_files.QUESTIONS, written.questions)
     write_json(run.folder / 'generation.json', {**written.to_json(), 'model': client.name})
-    write_histogram(
+    question_pipeline.write_histogram(
         run.folder / 'histogram.svg', written.histogram_before, written.histogram_after
     )
     return list(written.questions)
@@ -316,13 +309,10 @@ def report(
         questions = [question for question in questions if question.id not in lost]
     suite = questions[0].suite if questions else ''
     mode = 'compat' if compat else ''
+    # The paper leaves functional relations out of its accuracies.
+    excluded = FUNCTIONAL if compat else ()
     found = evaluation.scored(
-        asked,
-        questions,
-        verdicts,
-        suite=suite,
-        mode=mode,
-        excluded=COMPAT_EXCLUDED if compat else (),
+        asked, questions, verdicts, suite=suite, mode=mode, excluded=excluded
     )
     answering = run.summary('answering')
     found += evaluation.records_of_summary(suite, asked.semantic_map, answering, len(questions))
