@@ -33,7 +33,7 @@ from osmabench_ros.simulation.conditions import Condition, load_condition, name_
 from osmabench_ros.simulation.robot_path import CameraMount
 from osmabench_ros.simulation.simulator import Simulator, make_simulator
 from osmabench_ros.simulation.strategies import Strategy
-from osmabench_ros.suites.suite import find_repeated_suite, repetition_fault
+from osmabench_ros.suites.suite import find_repetition
 
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
@@ -528,9 +528,8 @@ class ScoringConfig(Strict):
     @field_validator('suites')
     @classmethod
     def _once_each(cls, value: tuple[SuiteConfig, ...]) -> tuple[SuiteConfig, ...]:
-        repeated = find_repeated_suite([item.name for item in value])
-        if repeated is not None:
-            raise ValueError(f'{repetition_fault(repeated)}; list it once')
+        if fault := find_repetition(item.name for item in value):
+            raise ValueError(f'{fault}; list it once')
         return value
 
 

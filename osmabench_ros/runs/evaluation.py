@@ -39,11 +39,10 @@ from osmabench_ros.suites.question_suite import AnswererOptions
 from osmabench_ros.suites.suite import (
     Suite,
     SuiteContext,
-    find_repeated_suite,
+    find_repetition,
     list_changed_options,
     make_suite,
     models_asked_by,
-    repetition_fault,
 )
 from osmabench_ros.vqa import question_files
 from osmabench_ros.vqa.exact.generation import SUITE
@@ -299,9 +298,8 @@ def incomplete_report(directory: Path) -> report_model.RunReport | None:
 def make_suites(suites: Sequence[SuiteConfig]) -> list[Suite]:
     """Return the suites of a configuration; raises ConfigError if one is unknown."""
     made = [make_suite(item.name, item.options) for item in suites]
-    repeated = find_repeated_suite(suite.name for suite in made)
-    if repeated is not None:
-        raise ConfigError(f'{repetition_fault(repeated)}; name it once, or evaluate twice')
+    if fault := find_repetition(suite.name for suite in made):
+        raise ConfigError(f'{fault}; name it once, or evaluate twice')
     return made
 
 

@@ -21,10 +21,11 @@ from osmabench_ros.metrics.geometry import find_surfel_distances
 from osmabench_ros.metrics.nearest_neighbours import NeighbourIndex, Neighbours
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.scenes.scene import Scene
-from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, SceneGraph, ScoredLabel
+from osmabench_ros.semantics.scene_graph import THINGS, NodeKind, ScoredLabel
 from osmabench_ros.sequences.ground_truth import GroundTruth
 from osmabench_ros.simulation.robot_path import RobotPath
 from osmabench_ros.simulation.simulator import Simulator
+from osmabench_ros.vqa.graph_index import keep_nodes
 from osmabench_ros.vqa.questions import Question
 
 NodeLabeller = Callable[[SemanticMap, Sequence[str]], Mapping[int, Sequence[tuple[int, float]]]]
@@ -242,17 +243,9 @@ class SuiteContext:
     @cached_property
     def published_graph(self) -> SemanticMap:
         """The named map with its method's own scene graph; objects left out stay masks."""
-        graph = self.named_map.graph
-        kept = [node for node in graph.nodes if node.attributes.get(IN_SCENE_GRAPH) is not False]
-        if len(kept) == len(graph.nodes):
-            return self.named_map
-        ids = {node.id for node in kept}
-        edges = tuple(edge for edge in graph.edges if {edge.source, edge.target} <= ids)
-        nodes = tuple(
-            node if node.parent is None or node.parent in ids else replace(node, parent=None)
-            for node in kept
-        )
-        return replace(self.named_map, graph=SceneGraph(nodes, edges, graph.frame_id))
+        named = self.named_map
+        graph = keep_nodes(named.graph, lambda x: x.attributes.get(IN_SCENE_GRAPH) is not False)
+        return replace(named, graph=graph)
 
 
 class Suite(Protocol):
@@ -336,14 +329,11 @@ def make_suite(name: str, options: Mapping[str, Any] | None = None) -> Suite:
     return factory(options=dict(options or {}))
 
 
-def find_repeated_suite(names: Iterable[str]) -> str | None:
-    """Return the first repeated name, None if there is none."""
-    return next((name for name, count in Counter(names).items() if count > 1), None)
-
-
-def repetition_fault(name: str) -> str:
-    """Return the start of an error about a repeated suite."""
-    return f'suite "{name}" is there twice, and its metrics would have equal names in the report'
+def find_repetition(names: Iterable[str]) -> str:
+    """Return the start of an error about the first suite that is repeated, '' without any."""
+    repeated = (name for name, count in Counter(names).items() if count > 1)
+    fault = 'is there twice, and its metrics would have equal names in the report'
+    return next((f'suite "{name}" {fault}' for name in repeated), '')
 
 
 @dataclass(frozen=True, eq=False)

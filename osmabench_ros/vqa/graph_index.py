@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -163,6 +164,20 @@ class GraphIndex:
             and box.contains(np.array([*centre[:2], box.maximum[2]]))
         ]
         return max(under_m, default=min(lows_m, default=0.0))
+
+
+def keep_nodes(
+    graph: scene_graph.SceneGraph, is_kept: Callable[[scene_graph.SceneNode], bool]
+) -> scene_graph.SceneGraph:
+    """Return a graph of some nodes, without edges to others; other parents become None."""
+    ids = {node.id for node in graph.nodes if is_kept(node)}
+    nodes = tuple(
+        node if node.parent is None or node.parent in ids else replace(node, parent=None)
+        for node in graph.nodes
+        if node.id in ids
+    )
+    edges = tuple(edge for edge in graph.edges if {edge.source, edge.target} <= ids)
+    return replace(graph, nodes=nodes, edges=edges)
 
 
 def group_nodes(

@@ -19,6 +19,7 @@ from osmabench_ros.suites.hypo3d.frame import Side, frame_of
 from osmabench_ros.vqa import wording
 from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
+from osmabench_ros.vqa.graph_index import keep_nodes
 from osmabench_ros.vqa.questions import Answer, Inquiry
 
 
@@ -130,17 +131,14 @@ def _shift_node(node: SceneNode, shift: NDArray[np.float64]) -> SceneNode:
 
 def _change_graph(graph: SceneGraph, new: SceneNode | None = None, gone: int = 0) -> SceneGraph:
     """Return a graph with a node changed or new, and without another, and its new relations."""
-    old = {
-        node.id: replace(node, parent=None) if node.parent == gone else node
-        for node in graph.nodes
-        if node.id != gone
-    }
+    kept = keep_nodes(graph, lambda node: node.id != gone)
+    old = dict(kept.by_id)
     nodes = old if new is None else old | {new.id: new}
     same = {key for key, node in old.items() if nodes[key].box is node.box}
-    kept = [edge for edge in graph.edges if {edge.source, edge.target} <= same]
+    unchanged = [edge for edge in kept.edges if {edge.source, edge.target} <= same]
     derived = derive_relations(tuple(nodes.values()))
     changed = [edge for edge in derived if not {edge.source, edge.target} <= same]
-    return replace(graph, nodes=tuple(nodes.values()), edges=(*kept, *changed))
+    return replace(graph, nodes=tuple(nodes.values()), edges=(*unchanged, *changed))
 
 
 class RuleOfChanges(RuleAnswerer):

@@ -22,6 +22,7 @@ from osmabench_ros.semantics.scene_graph import (
     SceneNode,
     ScoredLabel,
 )
+from osmabench_ros.vqa.graph_index import keep_nodes
 from osmabench_ros.vqa.kinds import Query, QueryKind
 from osmabench_ros.vqa.questions import LETTERS, Answer, AnswerType, AnswerValue, Question
 from osmabench_ros.vqa.wording import parsed
@@ -192,15 +193,10 @@ def ground_truth_map(
 ) -> SemanticMap:
     """Return the seen part of the ground truth as a map, `without` some attributes."""
     seen = set(seen_ids)
-    nodes = tuple(
-        node
-        for node in graph.drop_attributes(without).nodes
-        if node.kind not in THINGS or node.id in seen
-    )
-    kept = {node.id for node in nodes}
-    edges = tuple(edge for edge in graph.edges if {edge.source, edge.target} <= kept)
+    bare = graph.drop_attributes(without)
+    kept = keep_nodes(bare, lambda node: node.kind not in THINGS or node.id in seen)
     header = MapHeader(Provenance('ground truth'), frame_id=graph.frame_id)
-    return SemanticMap(header, SceneGraph(nodes, edges, graph.frame_id), label_set=label_set)
+    return SemanticMap(header, kept, label_set=label_set)
 
 
 def permute_names(semantic_map: SemanticMap) -> SemanticMap:
