@@ -19,7 +19,7 @@ from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.language.embedding import Embedder
 from osmabench_ros.maps.semantic_map import SemanticMap
-from osmabench_ros.suites.hypo3d.frame import DEAD_BAND_RAD
+from osmabench_ros.suites.hypo3d.frame import DEAD_BAND_RAD, SIDES
 from osmabench_ros.vqa.answering.answerer import OneByOne
 from osmabench_ros.vqa.answering.execution import GraphReader
 from osmabench_ros.vqa.answering.ways import FloorWays, ways_of_map
@@ -38,9 +38,8 @@ class Order(str, Enum):
 # Width of an image: more than a quarter turn, so that four of them overlap all around.
 HFOV_RAD = math.radians(100.0)
 
-# Names of the sectors, clockwise from north or from the front of a person.
+# Names of the sectors as SIDES, clockwise from north.
 COMPASS = ('north', 'northeast', 'east', 'southeast', 'south', 'southwest', 'west', 'northwest')
-SIDES = ('front', 'front right', 'right', 'back right', 'back', 'back left', 'left', 'front left')
 _SECTOR_RAD = math.tau / len(COMPASS)
 
 # Turns clockwise at the start, and on the way, of each decision.

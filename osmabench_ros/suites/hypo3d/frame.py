@@ -40,10 +40,8 @@ class Side(str, Enum):
         return tuple(Side).index(self) * math.pi / 2
 
 
-# Directions in steps of 45 degrees, counter-clockwise.
-_EIGHT = (
-    'front', 'front left', 'left', 'back left', 'back', 'back right', 'right', 'front right',
-)  # fmt: skip
+# Names of the sectors, clockwise from the front of a scene or of a person, each 45 degrees wide.
+SIDES = ('front', 'front right', 'right', 'back right', 'back', 'back left', 'left', 'front left')
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class WorldFrame:
         turns = (math.atan2(offset[1], offset[0]) - self.front_rad) / (math.pi / 4)
         sector = round(turns)
         is_clear = abs(turns - sector) * math.pi / 4 <= math.pi / 8 - DEAD_BAND_RAD
-        return _EIGHT[sector % 8] if is_clear and np.linalg.norm(offset) >= NEAREST_M else ''
+        return SIDES[-sector % 8] if is_clear and np.linalg.norm(offset) >= NEAREST_M else ''
 
 
 def _find_bounds(graph: SceneGraph) -> AxisAlignedBox:

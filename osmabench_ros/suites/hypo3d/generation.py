@@ -236,9 +236,8 @@ def _find_answers(scene_view: view.SceneView, queries: Sequence[Query]) -> _Answ
 
 def _is_affected(now: view.Draft, was: view.Draft | None) -> bool:
     """Return whether a change changes an answer; one that there was none to before does not."""
-    if now.answer is None or was is None or was.answer is None:
-        return False
-    return not generation.same_answer(now.answer, was.answer, now.tolerance)
+    known = None if was is None else was.answer
+    return known is not None and not generation.same_answer(now.answer, known, now.tolerance)
 
 
 def _choose_queries(
