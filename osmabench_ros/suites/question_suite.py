@@ -4,16 +4,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field, field_validator
 
 from osmabench_ros.base.progress import share
-from osmabench_ros.base.strict import validated
 from osmabench_ros.language.embedding import Embedder, SentenceEmbedder
 from osmabench_ros.language.settings import ModelAccess
 from osmabench_ros.metrics.record import MetricRecord, Mode
-from osmabench_ros.suites.suite import SuiteContext
+from osmabench_ros.suites.suite import FigureSuite, SuiteContext
 from osmabench_ros.vqa import evaluation
 from osmabench_ros.vqa.answering.answerer import (
     Answerer,
@@ -147,23 +146,20 @@ class AskedQuestions:
         return find_unserved_categories(self.asked.semantic_map, self.questions)
 
 
-class QuestionSuite(ABC, Generic[OptionsT]):
+class QuestionSuite(FigureSuite[OptionsT], ABC):
     """A protocol of questions: which there are, who answers by rule, and its metrics.
 
-    A subclass has `name` and `options_type`, and redefines the methods in which it differs.
+    A subclass has `name` and `options_type`, and redefines the methods in which it differs. The
+    accuracies of baselines and of maps for comparison have its `mode`.
     """
 
-    name: str
-    options_type: type[OptionsT]
-    mode = Mode.NONE
-    """Mode of the accuracies of baselines and of maps for comparison."""
     main_metrics: tuple[tuple[Mode, str], ...] = ((Mode.NONE, 'accuracy'),)
     """Metrics that are not applicable without questions."""
     published: Published[Any] | None = None
     """Published files of the protocol, which the command `score` scores by its name."""
 
     def __init__(self, *, options: Mapping[str, Any]) -> None:
-        self._options = validated(self.options_type, options, f'suite "{self.name}"')
+        super().__init__(options=options)
         self._options.check()
 
     @property
