@@ -68,10 +68,9 @@ class GraphReader:
         self.graph = graph
         self.index = index or GraphIndex(graph, ids)
         self.matcher = LabelMatcher(self.index.by_label, vocabulary, embedder)
-        self._ways = ways
+        self._find_line = None if ways is None else cache(ways.path)
         self._storeys_m = cache(storeys_m)
         self._resolve = cache(self._search)
-        self._measure_way_m = None if ways is None else cache(ways.between_m)
 
     @classmethod
     def of_map(cls, semantic_map: SemanticMap, embedder: Embedder | None = None) -> GraphReader:
@@ -157,17 +156,14 @@ class GraphReader:
 
     def walk_m(self, first: SceneNode, second: SceneNode) -> float:
         """Return the length of the way between two boxed nodes."""
-        if self._measure_way_m is None:
-            raise SilentError('the map has no points to find a way on')
-        ends = sorted((first, second), key=lambda node: node.id)
-        length_m = self._measure_way_m(*(node.known_box for node in ends))
-        if length_m is None:
-            raise SilentError('the map has no way there')
-        return length_m
+        line = self.line_m(*sorted((first, second), key=lambda node: node.id))
+        return float(np.linalg.norm(np.diff(line, axis=0), axis=1).sum())
 
     def line_m(self, first: SceneNode, second: SceneNode) -> NDArray[np.float64]:
         """Return the way between two boxed nodes as a polyline (N, 3)."""
-        line = None if self._ways is None else self._ways.path(first.known_box, second.known_box)
+        if self._find_line is None:
+            raise SilentError('the map has no points to find a way on')
+        line = self._find_line(first.known_box, second.known_box)
         if line is None:
             raise SilentError('the map has no way there')
         return line
