@@ -58,18 +58,16 @@ def question_images(item: Inquiry, folder: Path | None) -> tuple[ImagePart, ...]
 
 def camera_at(eye_m: ArrayLike, target_m: ArrayLike) -> Pose:
     """Return the optical pose of a camera that looks at a point, level; ValueError at its own."""
+    from scipy.spatial.transform import Rotation
+
     eye = np.asarray(eye_m, np.float64)
     way = np.subtract(target_m, eye_m, dtype=np.float64)
     across = math.hypot(way[0], way[1])
     if math.hypot(across, way[2]) < 1e-6:
         raise ValueError('the camera is at the point that it looks at')
-    yaw = math.atan2(way[1], way[0])
-    pitch = math.atan2(-way[2], across)
-    level = Pose.from_yaw(yaw, eye)
-    cosine = math.cos(pitch)
-    sine = math.sin(pitch)
-    down = np.array([[cosine, 0.0, sine], [0.0, 1.0, 0.0], [-sine, 0.0, cosine]])
-    return level @ Pose(down, np.zeros(3)) @ OPTICAL_IN_LINK
+    angles_rad = math.atan2(way[1], way[0]), math.atan2(-way[2], across)
+    turned = Rotation.from_euler('ZY', angles_rad).as_matrix()
+    return Pose(turned, eye) @ OPTICAL_IN_LINK
 
 
 def view_of_points(
