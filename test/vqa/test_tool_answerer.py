@@ -14,7 +14,7 @@ from osmabench_ros.language.client import Account, ModelClient, ResponseCache
 from osmabench_ros.language.model import ToolCall
 from osmabench_ros.language.settings import make_language_model
 from osmabench_ros.maps.semantic_map import DenseMap
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneNode, ScoredLabel
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
 from osmabench_ros.vqa.answering.answerer import AnsweringMaterial, make_answerer
 from osmabench_ros.vqa.answering.conversation import MapTools
 from osmabench_ros.vqa.question_files import read_records, write_records
@@ -246,6 +246,8 @@ def test_an_object_is_described_with_its_relations_and_rooms_with_their_objects(
     room = json.loads(served(mapped, 'list_rooms').text)
     assert (room['label'], room['objects']) == ('living room', 1)
     assert served(as_map(living_room()), 'list_rooms').text == 'the map has no rooms'
+    kitchen = SceneNode(1, NodeKind.ROOM, (ScoredLabel('Küche'),))
+    assert 'küche' in served(as_map(SceneGraph((kitchen,))), 'list_rooms').text
 
 
 def boxed(node_id, x, y):

@@ -1,6 +1,5 @@
 """Conversations of a language model with a map: the tools that look objects up in it."""
 
-import json
 import math
 from collections.abc import Mapping
 from functools import partial
@@ -23,6 +22,7 @@ from osmabench_ros.vqa.answering.language_model import (
     Shown,
     arguments_of,
     described,
+    to_json,
 )
 from osmabench_ros.vqa.answering.pictures import camera_at, encoded, points_of, view_of_points
 from osmabench_ros.vqa.graph_index import centre_distance_m
@@ -108,7 +108,7 @@ class MapTools:
         brief = [{key: data[key] for key in kept if key in data} for data in known]
         left = len(brief) - _MOST_ROWS
         tail = [f'{left} more: set first to {first + _MOST_ROWS}'] if left > 0 else []
-        return '\n'.join([f'{len(things)} objects', *map(_dump, brief[:_MOST_ROWS]), *tail])
+        return '\n'.join([f'{len(things)} objects', *map(to_json, brief[:_MOST_ROWS]), *tail])
 
     def describe_object(self, id: _Id) -> str:  # noqa: A002
         """Say all that the map knows of one object: attributes, captions, box, relations."""
@@ -120,13 +120,13 @@ class MapTools:
             if id in (edge.source, edge.target)
             for other in {edge.source, edge.target} - {id}
         ]
-        return _dump({**described(node, self._graph), 'relations': relations[:_MOST_ROWS]})
+        return to_json({**described(node, self._graph), 'relations': relations[:_MOST_ROWS]})
 
     def list_rooms(self) -> str:
         """List rooms: id, label, centre and size in metres, number of objects."""
         objects = [node.parent for node in self._index.things]
         lines = [
-            json.dumps({**described(room, self._graph), 'objects': objects.count(room.id)})
+            to_json({**described(room, self._graph), 'objects': objects.count(room.id)})
             for room in self._graph.of_kind(NodeKind.ROOM)
         ]
         return '\n'.join(lines[:_MOST_ROWS]) or 'the map has no rooms'
@@ -136,11 +136,11 @@ class MapTools:
         one, other = self._pair(first, second)
         between_m = one.known_box.measure_gap(other.known_box)
         apart_m = centre_distance_m(one, other)
-        return _dump({'centers_m': round(apart_m, 3), 'boxes_m': round(between_m, 3)})
+        return to_json({'centers_m': round(apart_m, 3), 'boxes_m': round(between_m, 3)})
 
     def navigable_distance(self, first: _Id, second: _Id) -> str:
         """Give how far a small robot drives from one object to another, over free floor, in metres."""  # noqa: E501
-        return _dump({'metres': round(self._reader.walk_m(*self._pair(first, second)), 2)})
+        return to_json({'metres': round(self._reader.walk_m(*self._pair(first, second)), 2)})
 
     def look(
         self,
@@ -176,10 +176,6 @@ def _declare_tool(name: str, description: str, schema: Mapping[str, Any]) -> Too
     required = schema.get('required', [])
     parameters = {'type': 'object', 'properties': properties, 'required': required}
     return Tool(name, ' '.join(description.split()), parameters)
-
-
-def _dump(data: Mapping[str, Any]) -> str:
-    return json.dumps(data, ensure_ascii=False)
 
 
 def _text_of(node: SceneNode) -> str:

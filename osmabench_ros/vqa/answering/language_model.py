@@ -41,6 +41,8 @@ _MOST_KEPT = 60
 _WHOLE_GRAPH = 10_000_000
 _LONGEST_CAPTION = 200
 _MOST_CAPTIONS = 3
+# Models read letters of any language, and not their escapes.
+to_json = partial(json.dumps, ensure_ascii=False)
 # How answers name an answerer after its model; others are called by their name.
 _TITLES = {GRAPH: '', 'question_only': ' without map'}
 
@@ -227,13 +229,11 @@ class _Talk:
         if given is None:
             return Answer(item.id, None, name, (), self.note, self.failure, used)
         nodes = tuple(node for node in given.nodes if node in shown.nodes)
-        value, note = given.answer, 'declined' if is_refusal(given.answer) else ''
-        if not value.strip():
-            return Answer(item.id, None, name, nodes, _NO_ANSWER, transcript=used)
-        return Answer(item.id, value, name, nodes, note, transcript=used)
-
-
-_NO_ANSWER = 'the model says that the map has no answer'
+        note = 'declined' if is_refusal(given.answer) else ''
+        if not given.answer.strip():
+            note = 'the model says that the map has no answer'
+            return Answer(item.id, None, name, nodes, note, transcript=used)
+        return Answer(item.id, given.answer, name, nodes, note, transcript=used)
 
 
 def arguments_of(call: model.ToolCall) -> dict[str, Any]:
@@ -338,7 +338,7 @@ def _sentence(node: SceneNode, graph: SceneGraph) -> str:
         x, y, z = parts['center']
         width, depth, height = parts['size']
         about.append(f'centred at ({x}, {y}, {z}) m and {width} x {depth} x {height} m large')
-    about += [f'described as {json.dumps(text)}' for text in parts.get('captions', ())]
+    about += [f'described as {to_json(text)}' for text in parts.get('captions', ())]
     for edge in graph.edges:
         target = graph.by_id[edge.target]
         if edge.source == node.id and target.kind in THINGS:
@@ -386,9 +386,7 @@ def batches(inquiries: Sequence[Inquiry], most: int = BATCH) -> list[list[Inquir
 def show_graph(graph: SceneGraph, max_tokens: int, *, relations: bool = True) -> Shown:
     """Return objects and relations as lines within an estimated budget, objects first."""
     things = _by_importance(graph)
-    lines, left = _fitting(
-        (json.dumps(described(node, graph), ensure_ascii=False) for node in things), max_tokens
-    )
+    lines, left = _fitting((to_json(described(node, graph)) for node in things), max_tokens)
     kept = {node.id for node in things[: len(lines)]}
     related = []
     said = dict.fromkeys(
