@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from osmabench_ros.base.documents import parse_json
 from osmabench_ros.errors import OsmabenchError, QuestionError
-from osmabench_ros.language.embedding import Embedder
 from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.record import MetricRecord, Mode
 from osmabench_ros.scenes.scene import Lighting
@@ -27,7 +26,7 @@ from osmabench_ros.suites.question_suite import (
     QuestionSuite,
 )
 from osmabench_ros.suites.suite import PreparedScene, SuiteContext
-from osmabench_ros.vqa.answering.answerer import Answerer, parse_reference
+from osmabench_ros.vqa.answering.answerer import parse_reference
 from osmabench_ros.vqa.answering.pictures import encoded
 from osmabench_ros.vqa.evaluation import QuestionedMap
 from osmabench_ros.vqa.grading import chosen_option
@@ -235,6 +234,7 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
     mode = Mode.STRICT
     main_metrics = ((Mode.STRICT, 'accuracy'), (Mode.COMPAT, 'accuracy'))
     published = PUBLISHED
+    make_rules = staticmethod(answering.RuleOfViews)
 
     def prepare(self, prepared: PreparedScene) -> list[Question]:
         """Ask about the views around places of the path; a recorded scene has none."""
@@ -251,10 +251,6 @@ class CoSpaceSuite(QuestionSuite[AnswererOptions]):
             file.parent.mkdir(exist_ok=True)
             file.write_bytes(encoded(image).data)
         return found
-
-    def make_rules(self, embedder: Embedder | None) -> Answerer:
-        """Return the answerer that looks around in the map."""
-        return answering.RuleOfViews(embedder)
 
     def prepare_map(self, context: SuiteContext) -> QuestionedMap:
         """Return the map, with references that hold all surface."""
