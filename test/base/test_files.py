@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from support.users_files import fill, lost, snapshot
@@ -68,10 +69,8 @@ def test_json_comes_back_in_one_order_and_an_error_leaves_the_old_file(ours, mon
     with pytest.raises(ValueError, match='not JSON compliant'):
         files.write_json(path, float('nan'))
 
-    def fail(source, target):
-        raise OSError(28, 'No space left on device')
-
-    monkeypatch.setattr(os, 'replace', fail)
+    full = OSError(28, 'No space left on device')
+    monkeypatch.setattr(os, 'replace', Mock(side_effect=full))
     with pytest.raises(RunError, match=r'cannot write .*x\.json: No space left on device'):
         write_text(path, 'new')
     assert path.read_bytes() == first

@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -45,16 +45,12 @@ def test_a_signal_is_handled_after_the_block_and_later_ones_at_once(number):
 
 
 def test_another_thread_has_nothing_to_hold():
-    done = []
-
     def work():
         with signals_held():
-            done.append(True)
+            return 'done'
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert done
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(work).result() == 'done'
 
 
 @pytest.mark.parametrize(('free', 'told'), [(0, True), (2**30, False)])

@@ -1,5 +1,7 @@
 import threading
 
+from support.waiting import wait_until
+
 from osmabench_ros.errors import RunError
 from osmabench_ros.runs.evaluation import EvaluationJob, EvaluationQueue
 
@@ -21,13 +23,14 @@ def submitted(*gates):
     return queue, jobs, ended
 
 
-def polled(queue, count, ended):
-    for _ in range(1000):
+def poll(queue, count, ended):
+    """Poll a queue until so many jobs have ended."""
+
+    def is_done():
         queue.poll()
-        if len(ended) == count:
-            return
-        threading.Event().wait(0.01)
-    raise AssertionError('timed out')
+        return len(ended) == count
+
+    wait_until(is_done)
 
 
 def test_jobs_run_one_at_a_time_in_order():
@@ -38,7 +41,7 @@ def test_jobs_run_one_at_a_time_in_order():
     assert queue.current is jobs[0]
     assert not jobs[1].done
     gates[0].set()
-    polled(queue, 2, ended)
+    poll(queue, 2, ended)
     assert ended == jobs
     assert len(queue) == 0
 
@@ -49,18 +52,18 @@ def test_nothing_starts_unless_it_may():
     queue, _, ended = submitted(gate)
     queue.poll(start=False)
     assert queue.current is None
-    polled(queue, 1, ended)
+    poll(queue, 1, ended)
 
 
 def test_a_job_in_the_queue_can_be_cancelled():
     queue, (first, second), ended = submitted(*[threading.Event()] * 2)
     queue.poll()
     second.cancel()
-    polled(queue, 1, ended)
+    poll(queue, 1, ended)
     assert ended == [second]
     assert second.cancelled
     first.cancel()
-    polled(queue, 2, ended)
+    poll(queue, 2, ended)
 
 
 def test_stopping_ends_all_and_tells_all():

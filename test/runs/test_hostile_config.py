@@ -11,7 +11,7 @@ from support.sizes import few
 
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.base.strict import Strict
-from osmabench_ros.errors import ConfigError, LimitError, OsmabenchError
+from osmabench_ros.errors import ConfigError, OsmabenchError
 from osmabench_ros.mappers.live_method import load_live_method
 from osmabench_ros.mappers.offline_method import load_method
 from osmabench_ros.runs.config import MatrixConfig, load_config
@@ -128,23 +128,19 @@ def test_what_must_not_be_there_is_refused(tmp_path, place, value):
 
 
 @pytest.mark.parametrize(
-    ('text', 'error', 'expected'),
+    ('text', 'expected'),
     [
-        ('name: ' + '[' * 100_000, LimitError, 'nested deeper'),
-        ('name: &a [*a]', ConfigError, 'contains itself'),
-        ('a: &a {b: *a}', ConfigError, 'contains itself'),
-        ('name: a\nname: b\n', ConfigError, 'line 2, column 1: key "name" is there twice'),
-        ('name: [', ConfigError, r'line \d+, column \d+: is not YAML'),
-        ('- a', ConfigError, 'mapping'),
-        ('', ConfigError, 'mapping'),
-        ('? ' + 'a' * 5000 + '\n: 1', ConfigError, 'unknown key'),
-        ('1: 2', ConfigError, 'unknown key "1"'),
+        ('name: [', r'line \d+, column \d+: is not YAML'),
+        ('- a', 'mapping'),
+        ('', 'mapping'),
+        ('? ' + 'a' * 5000 + '\n: 1', 'unknown key'),
+        ('1: 2', 'unknown key "1"'),
     ],
 )
-def test_a_text_that_is_no_configuration_is_one_line(tmp_path, text, error, expected):
+def test_a_text_that_is_no_configuration_is_one_line(tmp_path, text, expected):
     path = tmp_path / 'x.yaml'
     path.write_text(text)
-    with pytest.raises(error, match=expected) as caught:
+    with pytest.raises(ConfigError, match=expected) as caught:
         load_config(str(path))
     assert '\n' not in str(caught.value)
 

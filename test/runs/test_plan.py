@@ -68,7 +68,10 @@ def test_runs_of_the_same_name_are_refused(parts):
 def test_the_digest_tells_configurations_apart_and_nothing_else():
     digest = config_digest(config())
     assert len(digest) == 64
-    assert digest == config_digest(config(simulator={'name': 'opengl'}))
+    mappers = [{'name': 'oracle', 'resources': {'cpus': 4}}, {'name': 'appearance'}]
+    sweep = {'speeds': [1, 2]}
+    for same in ({'simulator': {'name': 'opengl'}}, {'mappers': mappers}, {'sweep': sweep}):
+        assert config_digest(config(**same)) == digest
     others = [
         config(conditions=['camera', 'baseline']),
         config(camera={'width': 320}),
@@ -85,10 +88,6 @@ def test_realtime_runs_carry_their_speed_and_lockstep_runs_do_not():
     realtime = planned(config(pacing={'mode': 'realtime', 'speed_factor': 0.5}))
     assert {plan.identity.speed_factor for plan in realtime} == {0.5}
     assert realtime[0].identity.run_id.endswith('.opengl.1.x0-5')
-
-
-def test_what_a_sweep_tries_is_no_part_of_the_digest():
-    assert config_digest(config()) == config_digest(config(sweep={'speeds': [1, 2]}))
 
 
 def test_a_condition_in_a_file_gives_the_run_its_name_and_stays_its_file(tmp_path):

@@ -3,6 +3,7 @@ import fcntl
 import signal
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 
@@ -64,11 +65,9 @@ def test_what_a_killed_process_left_half_written_is_removed(tmp_path):
 
 
 def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch):
-    def refuse(_handle, _operation):
-        raise OSError(errno.ENOLCK, 'No locks available')
-
     claim_folder(tmp_path / 'own')
-    monkeypatch.setattr(fcntl, 'flock', refuse)
+    refused = OSError(errno.ENOLCK, 'No locks available')
+    monkeypatch.setattr(fcntl, 'flock', Mock(side_effect=refused))
     words = 'own cannot be locked .No locks available.* see to it that no other'
     with pytest.warns(OsmabenchWarning, match=words), lock_folder(tmp_path / 'own'):
         pass
