@@ -15,10 +15,10 @@ import yaml
 from support import SUPPORT, TESTS
 from support.ros_processes import listening, process
 from support.waiting import read_until
+from support.world import recorded_room as room
 from support.world.bags import odometry
 from support.world.maps import cloud as true_cloud
 from support.world.maps import labelled_map, write_scan
-from support.world.recorded_room import cloud, labels, true_poses, write_room
 from support.world.runs import small_config
 
 from osmabench_ros.bringup.isolation import make_isolated_environment
@@ -132,14 +132,13 @@ def test_a_running_camera_is_examined_and_recorded(tmp_path, ros_domain):
 
 
 def test_a_bag_is_scored_by_a_scan_and_by_motion_capture(tmp_path):
-    own = [('/odom', stamp, odometry(pose, stamp, 'odom', 'base')) for stamp, pose in true_poses()]
-    write_room(tmp_path / 'kitchen_1', cloud(labelled_map()), labels(), *own)
-    write_scan(tmp_path / 'scan.ply', true_cloud().points)
-    lines = [
-        ' '.join(map(str, [stamp / 1e9, *pose.translation, *pose.quaternion]))
-        for stamp, pose in true_poses()
+    own = [
+        ('/odom', stamp, odometry(pose, stamp, 'odom', 'base'))
+        for stamp, pose in room.true_poses()
     ]
-    (tmp_path / 'poses.tum').write_text('\n'.join(lines))
+    room.write_room(tmp_path / 'kitchen_1', room.cloud(labelled_map()), room.labels(), *own)
+    write_scan(tmp_path / 'scan.ply', true_cloud().points)
+    room.write_true_poses(tmp_path / 'poses.tum')
     assert 'map_geometry' in SCAN.run(tmp_path, more='--suite map_geometry --out scan')
     assert 'ape_translation_rmse_m' in POSES.run(tmp_path, more='--suite map_geometry --out poses')
 

@@ -42,14 +42,8 @@ def test_record_until_ctrl_c_then_replay(ros_domain, tmp_path):
     with process(ros_domain, *command, '--topics', '/absent') as player:
         output, errors = player.communicate(timeout=180)
     assert player.returncode == 2
-    assert ' '.join((output + errors).split()).count('has no topic "/absent"') == 1
-
-    with process(ros_domain, *command[:-3], str(tmp_path / 'absent')) as player:
-        output, errors = player.communicate(timeout=180)
-    assert player.returncode != 0
     assert errors.startswith('error: ')
-    assert 'absent does not exist; name a folder of a bag' in errors
-    assert errors.count('\n') == 1
+    assert ' '.join((output + errors).split()).count('has no topic "/absent"') == 1
 
 
 @pytest.mark.ros

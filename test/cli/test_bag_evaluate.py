@@ -23,6 +23,7 @@ from support.world.recorded_room import (
     poses,
     true_poses,
     write_room,
+    write_true_poses,
 )
 from support.world.runs import small_config
 
@@ -283,13 +284,6 @@ def test_requirements_hold_or_the_exit_code_tells(truth, tmp_path, bag):
         evaluate(bag, tmp_path / 'unmeasured', *words)
 
 
-def test_options_of_bags_are_refused_without_one(truth):
-    result = osmabench('map', 'evaluate', 'map', '--ground-truth', truth, '--align', 'icp')
-    assert result.exit_code == 2
-    assert 'No such option' in result.output
-    assert '--align' in result.output
-
-
 def test_tf_that_is_no_tree_is_named(truth, tmp_path):
     other = '/tf_static', START_NS + 1, tf(transform('odom', 'map', WORLD_TO_MAP))
     bag = write_room(tmp_path / 'bag', cloud(map_in_own_frame()), labels(), frames(), other)
@@ -316,11 +310,7 @@ def test_what_the_bag_says_of_its_run_names_the_report(truth, tmp_path, out, pac
 
 def test_a_trajectory_is_scored_between_files_and_bags(tmp_path, out):
     bag = write_messages(tmp_path / 'bag', list(poses()))
-    lines = [
-        ' '.join(map(str, [f'{stamp / 1e9:.9f}', *pose.translation, *pose.quaternion]))
-        for stamp, pose in true_poses()
-    ]
-    (tmp_path / 'true.tum').write_text('\n'.join(lines))
+    write_true_poses(tmp_path / 'true.tum')
     words = ['score', 'trajectory', f'{bag}:/slam/pose', tmp_path / 'true.tum']
     rows = json.loads(osmabench(*words, '--json').output)
     found = {(row['suite'], row['metric']): row['value'] for row in rows}

@@ -1,6 +1,7 @@
 """What launch files import exists: few machines have the `ros2 launch` that runs them."""
 
 import ast
+import symtable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,22 +12,10 @@ LAUNCH_FILES = sorted((Path(__file__).parents[2] / 'launch').glob('*.launch.py')
 
 def names_of(module):
     """Return the names that a module defines or imports, read without importing it."""
-    spec = find_spec(module)
-    assert spec.origin is not None, module
-    found = set()
-    for node in ast.parse(Path(spec.origin).read_text()).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            found.update(alias.asname or alias.name for alias in node.names)
-        else:
-            # Also below an `if`.
-            found.update(
-                item.id
-                for item in ast.walk(node)
-                if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
-            )
-    return found
+    file = find_spec(module).origin
+    table = symtable.symtable(Path(file).read_text(), file, 'exec')
+    found = (item for item in table.get_symbols() if item.is_assigned() or item.is_imported())
+    return {item.get_name() for item in found}
 
 
 # Those of the package itself are checked by mypy.

@@ -120,19 +120,15 @@ def test_inputs_at_fault_are_named_and_nothing_is_written(
     assert not (tmp_path / 'out').exists()
 
 
-def test_a_file_of_text_features_that_is_missing_is_named(folders, tmp_path):
-    config = write_config(tmp_path / 'own.yaml', text_features={'clip': 'absent.npy'})
-    with pytest.raises(ConfigError, match=r'absent\.npy does not exist'):
-        evaluate(folders, tmp_path / 'out', '--config', config)
-    assert not (tmp_path / 'out').exists()
-
-
 def test_words_at_fault_are_named(folders, tmp_path):
     out = tmp_path / 'out'
     with pytest.raises(ConfigError, match='"osma".*osma_segmentation'):
         evaluate(folders, out, '--suite', 'osma')
     with pytest.raises(RunError, match=r'no questions at .*absent\.jsonl'):
         evaluate(folders, out, '--questions', tmp_path / 'absent.jsonl')
+    config = write_config(tmp_path / 'own.yaml', text_features={'clip': 'absent.npy'})
+    with pytest.raises(ConfigError, match=r'absent\.npy does not exist'):
+        evaluate(folders, out, '--config', config)
     assert not out.exists()
 
 

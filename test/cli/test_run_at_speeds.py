@@ -1,5 +1,7 @@
 """What `osmabench run --speeds` takes from the command line and from the configuration."""
 
+from unittest.mock import Mock
+
 import pytest
 import yaml
 from support.commands import osmabench, output_of
@@ -24,15 +26,10 @@ def config(tmp_path):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Settings of the requested sweeps, which are not run."""
-    found = []
-
-    def run_sweep(config, out, sweep, **_rest):
-        found.append(sweep)
-        return made(POINT)
-
-    monkeypatch.setattr(matrix_runner, 'run_sweep', run_sweep)
-    return found
+    """A function in place of the sweep, which only notes its calls."""
+    noted = Mock(return_value=made(POINT))
+    monkeypatch.setattr(matrix_runner, 'run_sweep', noted)
+    return noted
 
 
 def made(point):
@@ -46,7 +43,7 @@ def made(point):
 )
 def test_speeds_of_the_command_line_win_over_the_configuration(config, asked, speeds, expected):
     output = output_of('run', config, '--speeds', speeds)
-    assert asked == [SweepConfig(speeds=expected, max_loss=0.1)]
+    assert asked.call_args.args[2] == SweepConfig(speeds=expected, max_loss=0.1)
     assert 'fastest speed with at most 5 % loss: 2' in output
 
 
@@ -61,7 +58,7 @@ def test_speeds_of_the_command_line_win_over_the_configuration(config, asked, sp
 def test_speeds_that_make_no_sense_are_refused(config, asked, words, named):
     with pytest.raises(ConfigError, match=named):
         osmabench('run', config, *words)
-    assert asked == []
+    asked.assert_not_called()
 
 
 @pytest.mark.parametrize(
@@ -71,7 +68,7 @@ def test_speeds_that_make_no_sense_are_refused(config, asked, words, named):
         (POINT.model_copy(update={'error': 'mapper died'}), RunError, 'r: mapper died'),
     ],
 )
-def test_the_verdict_is_the_exit_code(config, monkeypatch, point, kind, named):
-    monkeypatch.setattr(matrix_runner, 'run_sweep', lambda *_words, **_named: made(point))
+def test_the_verdict_is_the_exit_code(config, asked, point, kind, named):
+    asked.return_value = made(point)
     with pytest.raises(kind, match=named):
         osmabench('run', config, '--speeds', 'auto')

@@ -23,6 +23,12 @@ def rows_of(text):
 MATRIX = ConfusionMatrix(np.array([[6, 2, 0], [1, 3, 0], [0, 0, 0]]), np.array([4, 7, -1]))
 
 
+def write_pickle(folder, scene):
+    """Write the matrix as it was published."""
+    content = {'conf_matrix': MATRIX.counts, 'labels': MATRIX.labels}
+    (folder / f'{scene}_conf_matrix.pkl').write_bytes(pickle.dumps(content))
+
+
 @pytest.fixture
 def archive(tmp_path):
     path = tmp_path / 'baseline.npz'
@@ -30,7 +36,7 @@ def archive(tmp_path):
     return path
 
 
-def test_rows_are_scenes_then_both_aggregations(archive):
+def test_rows_are_scenes_then_both_aggregations_also_as_json(archive):
     rows = rows_of(score(archive))
     assert [row['scene'] for row in rows] == ['a', 'b', 'overall', 'overall_mean']
     assert list(rows[0]) == ['miou', 'fmiou', 'macc', 'scene']
@@ -38,11 +44,8 @@ def test_rows_are_scenes_then_both_aggregations(archive):
         assert float(row['macc']) == pytest.approx(0.75)
         assert float(row['miou']) == pytest.approx((6 / 9 + 3 / 6) / 2)
         assert float(row['fmiou']) == pytest.approx((6 / 9 * 8 + 3 / 6 * 4) / 12)
-
-
-def test_json_says_the_same(archive):
     found = json.loads(score(archive, '--format', 'json'))
-    assert [row['scene'] for row in found] == ['a', 'b', 'overall', 'overall_mean']
+    assert [row['scene'] for row in found] == [row['scene'] for row in rows]
     assert found[0]['macc'] == pytest.approx(0.75)
 
 
@@ -56,8 +59,7 @@ def test_published_pickles_score_like_their_archive(tmp_path, archive):
     folder = tmp_path / 'published'
     folder.mkdir()
     for scene in 'ab':
-        content = {'conf_matrix': MATRIX.counts, 'labels': MATRIX.labels}
-        (folder / f'{scene}_conf_matrix.pkl').write_bytes(pickle.dumps(content))
+        write_pickle(folder, scene)
     assert rows_of(score(folder)) == rows_of(score(archive))
     assert rows_of(score(*sorted(folder.iterdir()))) == rows_of(score(archive))
     both = rows_of(score(folder, archive))
@@ -68,8 +70,7 @@ def test_a_folder_of_conditions_gives_a_set_for_each(tmp_path, archive):
     for condition in ('baseline', 'velocity'):
         folder = tmp_path / 'bbq' / condition
         folder.mkdir(parents=True)
-        content = {'conf_matrix': MATRIX.counts, 'labels': MATRIX.labels}
-        (folder / 'a_conf_matrix.pkl').write_bytes(pickle.dumps(content))
+        write_pickle(folder, 'a')
         (folder / 'metrics.csv').write_text('miou')
     rows = rows_of(score(tmp_path / 'bbq'))
     assert [Path(row['source']).name for row in rows] == ['baseline'] * 3 + ['velocity'] * 3

@@ -10,7 +10,7 @@ from support.benchmark_scripts import benchmark_script
 from support.commands import commands
 from support.users_files import fill, lost, snapshot
 from support.world.maps import sample_map
-from support.world.runs import small_config
+from support.world.runs import matrix_config, small_config
 from support.world.scenes import write_space3d_folder
 
 from osmabench_ros.base import files
@@ -18,7 +18,6 @@ from osmabench_ros.base.files import claim_folder
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import OsmabenchError
 from osmabench_ros.maps.storage import write_map
-from osmabench_ros.runs.config import parse_config
 
 POSES = ''.join(f'{t}.0 {t} {t * t} 0 0 0 0 1\n' for t in range(9))
 RUN = 'apartment.seed_3.baseline.oracle.opengl.3'
@@ -93,7 +92,7 @@ def inputs(tmp_path):
     (folder / 'a.tum').write_text(POSES)
     write_space3d_folder(folder / 'rooms')
     write_map(sample_map(), folder / 'map')
-    config = parse_config(small_config(), 'test').model_dump(mode='json')
+    config = matrix_config(**small_config()).model_dump(mode='json')
     files.write_json(folder / 'runs' / 'manifest.json', {'config': config})
     return folder
 

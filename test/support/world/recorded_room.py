@@ -1,10 +1,9 @@
 """Bags of the plain room: a map in another frame, poses with drift, TF, images' stamps."""
 
-from typing import Any
-
 import numpy as np
 
 from osmabench_ros.geometry.pose import Pose, Similarity
+from osmabench_ros.geometry.stamped_trajectory import StampedTrajectory, format_tum
 from osmabench_ros.maps.semantic_map import transform_map
 from support.world import bags
 from support.world.maps import LABELS, labelled_map
@@ -31,7 +30,8 @@ def true_poses(count=40):
     ]
 
 
-Message = tuple[str, int, Any]
+def write_true_poses(path):
+    path.write_text(format_tum(StampedTrajectory.from_poses(true_poses())))
 
 
 def labels():
