@@ -26,12 +26,6 @@ from osmabench_ros.ros.node.diagnostics import Level
 from osmabench_ros.ros.qos import latched_profile
 from osmabench_ros.runs import evaluation
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluation import (
-    REPORT,
-    EvaluationInputs,
-    evaluate_map,
-    identify_unnamed_run,
-)
 from osmabench_ros.suites.suite import make_suite
 
 DONE_S = 40.0
@@ -371,18 +365,18 @@ def test_a_suite_that_hears_nothing_does_not_keep_the_process(tmp_path, ros_doma
         running.send_signal(signal.SIGINT)
         running.communicate(timeout=180)
     assert running.returncode != 0
-    assert not (tmp_path / 'out' / REPORT).exists()
+    assert not (tmp_path / 'out' / evaluation.REPORT).exists()
 
 
 def test_after_a_kill_the_next_evaluation_is_whole(tmp_path, ros_domain, ros_context):
     with started('patient', tmp_path, ros_domain, ros_context) as running:
         running.kill()
-    assert not (tmp_path / 'out' / REPORT).exists()
+    assert not (tmp_path / 'out' / evaluation.REPORT).exists()
     folders = (tmp_path / name for name in ('map', 'ground_truth', 'out'))
-    inputs = EvaluationInputs(identify_unnamed_run(), *folders, device='cpu')
-    evaluate_map(inputs, [SuiteConfig(name='exact_questions')])
+    inputs = evaluation.EvaluationInputs(evaluation.identify_unnamed_run(), *folders, device='cpu')
+    evaluation.evaluate_map(inputs, [SuiteConfig(name='exact_questions')])
     left = {path.name for path in (tmp_path / 'out').rglob('*')}
     assert left == {
-        MARKER, REPORT, 'vqa', 'questions.jsonl', 'answers.jsonl', 'verdicts.jsonl',
+        MARKER, evaluation.REPORT, 'vqa', 'questions.jsonl', 'answers.jsonl', 'verdicts.jsonl',
         'answering.json', 'judging.json',
     }  # fmt: skip

@@ -18,15 +18,11 @@ from osmabench_ros.base.contract import TF_STATIC, TF_TYPE
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.geometry.point_files import write_ply
 from osmabench_ros.nodes.map_adapter_node import MapAdapterNode
+from osmabench_ros.ros import qos
 from osmabench_ros.ros.messages.images import label_set_to_message
 from osmabench_ros.ros.messages.map_messages import point_cloud_message
 from osmabench_ros.ros.messages.message_definitions import interface_class
-from osmabench_ros.ros.qos import (
-    diagnostics_profile,
-    latched_profile,
-    lossless_profile,
-    tf_profile,
-)
+from osmabench_ros.ros.qos import latched_profile, lossless_profile, tf_profile
 
 TOPIC = '/stack/cloud_map'
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -150,7 +146,7 @@ def test_an_unknown_frame_is_an_error_unless_it_is_said_to_be_the_world(adapt, c
 
 def test_a_frame_that_tf_does_not_know_is_told_while_the_stack_still_maps(adapt, capfd):
     adapting = adapt()
-    heard = adapting.stage.listen(DiagnosticArray, topics.DIAGNOSTICS, diagnostics_profile())
+    heard = adapting.stage.listen(DiagnosticArray, topics.DIAGNOSTICS, qos.diagnostics_profile())
     adapting.publish_cloud('odom')
     reported = 'is in frame "odom", and TF does not say where that is in "world"'
     adapting.stage.spin_until(lambda: any(reported in item.status[0].message for item in heard))

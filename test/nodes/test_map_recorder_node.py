@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -255,16 +256,11 @@ def test_a_map_is_checked_once_and_lies_there_as_it_was_sent(record, monkeypatch
     recording = record()
     write_map(labelled_map(), tmp_path / 'expected')
     messages = whole_map()
-    checked, original = [], storage.check_content
-
-    def counted(raw):
-        checked.append(raw)
-        return original(raw)
-
-    monkeypatch.setattr(storage, 'check_content', counted)
+    checked = Mock(wraps=storage.check_content)
+    monkeypatch.setattr(storage, 'check_content', checked)
     recording.send(*messages)
     recording.stage.spin_until(lambda: bool(recording.recorded))
-    assert len(checked) == 1
+    assert checked.call_count == 1
     assert sha256_of(tmp_path / 'map') == sha256_of(tmp_path / 'expected')
 
 

@@ -14,18 +14,10 @@ def _strike(*_arguments):
 
 
 @pytest.fixture
-def node(ros_domain):
-    import rclpy
-    from rclpy.signals import SignalHandlerOptions
-
-    context = rclpy.Context()
-    rclpy.init(
-        context=context, domain_id=ros_domain, signal_handler_options=SignalHandlerOptions.NO
-    )
+def node(spinner):
     previous = signal.signal(signal.SIGINT, _strike)
-    yield rclpy.create_node('command', context=context)
+    yield spinner.make_node('command')
     signal.signal(signal.SIGINT, previous)
-    context.try_shutdown()
 
 
 def test_a_signal_while_a_message_is_made_is_raised_as_it_is(node, monkeypatch):

@@ -1,13 +1,15 @@
 """A player with a clock of the test: pacing, steps, restart, accounts."""
 
+import math
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 from support.world.frames import FRAMES
 
 from osmabench_ros.errors import ParticipantError
-from osmabench_ros.nodes.ack_listener import Acknowledgement
-from osmabench_ros.nodes.frame_player import FramePlayer
+from osmabench_ros.nodes.ack_listener import Acknowledgement, ParticipantStatistics, age_s
+from osmabench_ros.nodes.frame_player import Acknowledgements, FramePlayer, RealtimeClock
 from osmabench_ros.ros.node.run_control import RunControl, RunPhase
 from osmabench_ros.runs.config import PacingConfig, PacingMode
 from osmabench_ros.scenes.scene import Lighting
@@ -202,3 +204,106 @@ def test_latency_leaves_out_the_time_a_word_waited():
     stage.now_s += 1.0
     stage.player.acknowledge(Acknowledgement('mapper', FRAMES[0].stamp_ns), age_s=0.9)
     assert stage.player.participants()[0].latency_p50 == pytest.approx(0.1)
+
+
+def test_an_older_frame_is_not_the_one_that_is_owed():
+    acks = Acknowledgements(['a'], timeout_s=10.0)
+    acks.expect(50, 0.0)
+    acks.expect(100, 0.0)
+    acks.receive('a', 50, 9.0)
+    assert not acks.complete
+    acks.check(18.0, 1)
+    with pytest.raises(ParticipantError, match='frame 1 from a within 10 s'):
+        acks.check(19.5, 1)
+
+
+def test_a_pause_delays_no_participant():
+    acks = Acknowledgements(['a'], timeout_s=5.0)
+    acks.expect(100, 0.0)
+    acks.resume(100.0)
+    acks.check(104.0, 0)
+    with pytest.raises(ParticipantError, match='frame 0 from a within 5 s'):
+        acks.check(105.5, 0)
+
+
+def test_a_pause_is_not_caught_up_with():
+    clock = RealtimeClock(speed_factor=1.0)
+    assert clock.due(1_000_000_000, now_s=0.0)
+    clock.resume()
+    assert clock.due(2_000_000_000, now_s=100.0)
+    assert not clock.due(3_000_000_000, now_s=100.9)
+    assert clock.due(3_000_000_000, now_s=101.0)
+
+
+def test_percentiles_are_those_of_numpy():
+    rng = np.random.default_rng(4)
+    latencies, processing = rng.gamma(2.0, 0.1, 157), rng.uniform(0.01, 0.2, 157)
+    statistics = ParticipantStatistics(['mapper'])
+    for frame, (latency_s, spent_s) in enumerate(zip(latencies, processing, strict=True)):
+        statistics.publish(frame, 10.0 * frame)
+        word = Acknowledgement('mapper', frame, float(spent_s))
+        assert statistics.receive(word, 10.0 * frame + float(latency_s))
+        statistics.states()
+    (summary,) = statistics.states()
+    expected = [float(np.quantile(latencies, level)) for level in (0.5, 0.95, 0.99)]
+    found = [summary.latency_p50, summary.latency_p95, summary.latency_p99, summary.latency_max]
+    assert found == pytest.approx([*expected, latencies.max()], rel=1e-9)
+    assert summary.processing_time_mean == pytest.approx(processing.mean())
+    counts = summary.frames_acknowledged, summary.frames_mapped, summary.frames_dropped
+    assert counts == (157, 157, 0)
+
+
+def test_drops_are_the_gaps_before_the_newest_acknowledgement():
+    statistics = ParticipantStatistics(['mapper', 'recorder'])
+    for stamp in (100, 200, 300, 400, 500):
+        statistics.publish(stamp, 0.0)
+    for stamp in (100, 400):
+        statistics.receive(Acknowledgement('mapper', stamp, mapped=stamp == 400), 1.0)
+    mapper, recorder = statistics.states()
+    assert (mapper.frames_acknowledged, mapper.frames_mapped, mapper.frames_dropped) == (2, 1, 2)
+    assert (recorder.frames_acknowledged, recorder.frames_dropped) == (0, 0)
+    # A mapper with several threads may acknowledge out of order.
+    statistics.receive(Acknowledgement('mapper', 300), 1.0)
+    assert statistics.states()[0].frames_dropped == 1
+
+
+def test_repeated_foreign_and_unpublished_acknowledgements_say_nothing():
+    statistics = ParticipantStatistics(['mapper'])
+    statistics.publish(100, 0.0)
+    assert not statistics.receive(Acknowledgement('undeclared', 100), 1.0)
+    assert not statistics.receive(Acknowledgement('mapper', 999), 1.0)
+    assert statistics.receive(Acknowledgement('mapper', 100), 1.0)
+    assert not statistics.receive(Acknowledgement('mapper', 100), 2.0)
+    assert statistics.states()[0].frames_acknowledged == 1
+
+
+def test_the_latency_of_a_repeated_frame_counts_from_the_repetition():
+    statistics = ParticipantStatistics(['mapper'])
+    statistics.publish(100, 0.0)
+    statistics.publish(100, 3.0)
+    statistics.receive(Acknowledgement('mapper', 100), 3.25)
+    summary = statistics.states()[0]
+    assert summary.latency_p50 == summary.latency_max == pytest.approx(0.25)
+    assert summary.frames_dropped == 0
+
+
+def test_what_is_unknown_is_not_zero():
+    statistics = ParticipantStatistics(['mapper'])
+    summary = statistics.states()[0]
+    assert math.isnan(summary.latency_p50)
+    assert math.isnan(summary.latency_max)
+    statistics.publish(1, 0.0)
+    statistics.receive(Acknowledgement('mapper', 1, processing_time_s=0.0), 0.5)
+    assert math.isnan(statistics.states()[0].processing_time_mean)
+
+
+NOW_NS = 1_763_000_000_000_000_000
+
+
+@pytest.mark.parametrize(
+    ('received_ns', 'age'),
+    [(NOW_NS - 250_000_000, 0.25), (0, 0.0), (NOW_NS + 10**12, 0.0)],
+    ids=['usual', 'middleware without arrival times', 'system clock set back'],
+)
+def test_the_age_counts_from_the_arrival_if_it_is_known(received_ns, age):
+    assert age_s(received_ns, NOW_NS) == age

@@ -1,5 +1,7 @@
 """The messages of a frame that the bridge publishes, and their receivers, over DDS."""
 
+from unittest.mock import Mock
+
 import pytest
 from rclpy.publisher import Publisher
 from sensor_msgs.msg import Image
@@ -7,6 +9,7 @@ from support.waiting import wait_until
 from support.world.frames import FRAMES, MOUNT
 
 from osmabench_ros.base import contract as topics
+from osmabench_ros.nodes import frame_publisher
 from osmabench_ros.nodes.frame_publisher import FramePublisher
 from osmabench_ros.ros.messages.poses import stamp_from_message
 from osmabench_ros.ros.qos import frame_profile
@@ -16,16 +19,8 @@ from osmabench_ros.ros.qos import frame_profile
 def test_images_are_made_for_subscribers_alone_and_for_late_ones_too(
     spinner, lockstep, monkeypatch
 ):
-    from osmabench_ros.nodes import frame_publisher
-
-    made = []
-    convert = frame_publisher.image_to_message
-
-    def counted(image, encoding, *rest):
-        made.append(encoding)
-        return convert(image, encoding, *rest)
-
-    monkeypatch.setattr(frame_publisher, 'image_to_message', counted)
+    convert = Mock(wraps=frame_publisher.image_to_message)
+    monkeypatch.setattr(frame_publisher, 'image_to_message', convert)
     listener = spinner.make_node('listener')
     publisher = FramePublisher(
         spinner.make_node('publisher'), lockstep=lockstep, base_to_camera=MOUNT
@@ -42,14 +37,14 @@ def test_images_are_made_for_subscribers_alone_and_for_late_ones_too(
         wait_until(lambda: publisher.subscribers(topic) and subscription.get_publisher_count())
 
     publisher.publish(FRAMES[0])
-    assert made == []
+    convert.assert_not_called()
     listen(topics.COLOR)
     publisher.publish(FRAMES[1])
-    assert made == ['rgb8']
+    assert convert.call_count == 1
     spinner.spin_until(lambda: len(heard) >= 1)
     listen(topics.INSTANCE)
     publisher.publish(FRAMES[2])
-    assert made == ['rgb8', 'rgb8', '32SC1']
+    assert [call.args[1] for call in convert.mock_calls] == ['rgb8', 'rgb8', '32SC1']
     spinner.spin_until(lambda: len(heard) >= 3)
     second, third = FRAMES[1].stamp_ns, FRAMES[2].stamp_ns
     expected = {(topics.COLOR, second), (topics.COLOR, third), (topics.INSTANCE, third)}

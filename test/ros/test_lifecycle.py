@@ -6,6 +6,7 @@ import pytest
 import rclpy
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
+from nodes.node_stage import DOWN, UP
 from osmabench_ros.action import Evaluate
 from rclpy.action import ActionServer
 from rclpy.lifecycle import TransitionCallbackReturn
@@ -20,13 +21,6 @@ from osmabench_ros.ros import matched_client
 from osmabench_ros.ros.matched_client import LifecycleClient, MatchedClient
 from osmabench_ros.ros.node.lifecycle import BenchmarkNode
 from osmabench_ros.ros.qos import lossless_profile
-
-ROUND = (
-    Transition.TRANSITION_CONFIGURE,
-    Transition.TRANSITION_ACTIVATE,
-    Transition.TRANSITION_DEACTIVATE,
-    Transition.TRANSITION_CLEANUP,
-)
 
 
 class Voice(Strict):
@@ -120,7 +114,7 @@ def test_all_nodes_are_matched_at_once_and_once(world, monkeypatch):
     other = world.add(Parrot('other'))
     world.manager.bring_up(['parrot', 'other'], lambda: None)
     assert made == ['parrot', 'other']
-    assert asked == [(2, ROUND[0]), (2, ROUND[0]), (2, ROUND[1]), (2, ROUND[1])]
+    assert asked == [(2, UP[0]), (2, UP[0]), (2, UP[1]), (2, UP[1])]
     assert world.parrot.active
     assert other.active
     assert not list(world.keeper.clients)
@@ -130,13 +124,13 @@ def test_every_round_works_and_leaves_nothing_on_the_graph(world):
     before = len(list(world.parrot.waitables)), len(list(world.parrot.services))
     timers = list(world.parrot.timers)
     for number in range(3):
-        world.change(*ROUND[:2])
+        world.change(*UP)
         world.spin_until(lambda: world.endpoints() == (1, 1))
         world.spin_until(lambda: world.mouth.get_subscription_count() == 1)
         world.tell(f'round {number}')
         world.spin_until(lambda: world.parrot.heard == [f'round {number}'])  # noqa: B023
         world.spin_until(lambda: world.echoes[-1:] == [f'round {number}'])  # noqa: B023
-        world.change(*ROUND[2:])
+        world.change(*DOWN)
         world.spin_until(lambda: world.endpoints() == (0, 0))
         assert list(world.parrot.timers) == timers
         assert not list(world.parrot.clients)
@@ -205,7 +199,7 @@ def test_timers_do_not_stop_with_simulated_time(ros_domain):
     rclpy.init(args=['--ros-args', '-p', 'use_sim_time:=true'], domain_id=ros_domain)
     try:
         with closing(World()) as world:
-            world.change(*ROUND[:2])
+            world.change(*UP)
             world.spin_until(lambda: world.parrot.ticks >= 3)
     finally:
         rclpy.shutdown()

@@ -3,13 +3,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from std_msgs.msg import Header
 from support.world.graphs import content_of
 from support.world.maps import sample_map
 
 from osmabench_ros.errors import ContractError
 from osmabench_ros.maps.announced_map import MapAssembler, convert_graph
+from osmabench_ros.maps.semantic_map import DenseMap
+from osmabench_ros.maps.standard_messages import convert_records, read_records
 from osmabench_ros.maps.storage import unpack_map
-from osmabench_ros.ros.messages.map_messages import graph_to_message, map_to_messages
+from osmabench_ros.ros.messages import map_messages
 
 
 def test_graphs_survive_the_message():
@@ -17,7 +20,7 @@ def test_graphs_survive_the_message():
     # The message has no features.
     table = replace(nodes[0], feature_row=None, feature_space='')
     graph = replace(sample_map().graph, nodes=(table, *nodes[1:]))
-    again = convert_graph(graph_to_message(graph), 't')
+    again = convert_graph(map_messages.graph_to_message(graph), 't')
     rotation = again.nodes[0].oriented_box.pose.rotation
     np.testing.assert_allclose(rotation, graph.nodes[0].oriented_box.pose.rotation, atol=1e-12)
     sent, received = content_of(graph), content_of(again)
@@ -27,7 +30,7 @@ def test_graphs_survive_the_message():
 
 
 def test_an_edge_to_nowhere_is_refused_with_the_topic():
-    message = graph_to_message(sample_map().graph)
+    message = map_messages.graph_to_message(sample_map().graph)
     message.relations[0].target = 99
     with pytest.raises(ContractError, match='"semantic_map".*node 99'):
         convert_graph(message, 'semantic_map')
@@ -35,7 +38,7 @@ def test_an_edge_to_nowhere_is_refused_with_the_topic():
 
 def test_a_large_map_travels_in_chunks_of_any_order():
     sent = sample_map(1_500_000)
-    announcement, chunks = map_to_messages(sent, 'mapper', is_final=True)
+    announcement, chunks = map_messages.map_to_messages(sent, 'mapper', is_final=True)
     assert len(chunks) > 1
     assembler = MapAssembler()
     assert all(assembler.add(chunk) is None for chunk in reversed(chunks))
@@ -45,7 +48,7 @@ def test_a_large_map_travels_in_chunks_of_any_order():
 
 
 def messages(points=6, *, is_final=True):
-    return map_to_messages(sample_map(points), 'mapper', is_final=is_final)
+    return map_messages.map_to_messages(sample_map(points), 'mapper', is_final=is_final)
 
 
 @pytest.mark.parametrize('damaged', ['chunk', 'size'])
@@ -139,9 +142,40 @@ def test_chunks_of_maps_that_do_not_matter_take_no_room():
     announcement, chunks = messages()
     assembler = MapAssembler(max_bytes=announcement.payload_size)
     for points in range(7, 17):
-        other, foreign = map_to_messages(sample_map(points), 'other', is_final=True)
+        other, foreign = map_messages.map_to_messages(sample_map(points), 'other', is_final=True)
         assembler.add(foreign[0])
         assembler.ignore(other.digest)
         assert assembler.add(foreign[0]) is None
     assembler.announce(announcement)
     assert assembler.add(chunks[0]) is not None
+
+
+def cloud(count):
+    rng = np.random.default_rng(0)
+    return DenseMap(
+        rng.normal(size=(count, 3)).astype(np.float32),
+        rng.integers(0, 256, (count, 3)).astype(np.uint8),
+        rng.integers(0, 50, count).astype(np.int32),
+        rng.integers(0, 9, count).astype(np.int32),
+    )
+
+
+def read(message):
+    return convert_records(read_records(message))[0]
+
+
+def test_points_labels_instances_and_colours_survive_the_message():
+    dense = cloud(20)
+    message = map_messages.point_cloud_message(dense, Header(frame_id='world'))
+    again = read(message)
+    for name in ('points', 'colors', 'labels', 'instances'):
+        np.testing.assert_array_equal(getattr(again, name), getattr(dense, name))
+    assert message.header.frame_id == 'world'
+    assert message.row_step == message.point_step * message.width == len(message.data)
+
+
+def test_a_large_cloud_is_thinned_evenly_from_end_to_end():
+    dense = cloud(1000)
+    again = read(map_messages.point_cloud_message(dense, Header(), max_points=100))
+    assert len(again.points) == 100
+    np.testing.assert_array_equal(again.points[[0, -1]], dense.points[[0, -1]])

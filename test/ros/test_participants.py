@@ -12,22 +12,17 @@ from osmabench_ros.base.contract import BRIDGE, CONTRACT
 from osmabench_ros.errors import ParticipantError
 from osmabench_ros.nodes.ack_listener import RestartWatch
 from osmabench_ros.ros.messages.message_definitions import message_class
-from osmabench_ros.ros.node.participants import (
-    DeclaredParticipant,
-    check_publishers,
-    missing_participants,
-    whereabouts,
-)
+from osmabench_ros.ros.node import participants
 
 UNKNOWN_NAME = '_NODE_NAME_UNKNOWN_'
-MAPPER = DeclaredParticipant(name='mapper', acks=False)
-ACKING = DeclaredParticipant(name='mapper', acks=True)
+MAPPER = participants.DeclaredParticipant(name='mapper', acks=False)
+ACKING = participants.DeclaredParticipant(name='mapper', acks=True)
 
 
 @pytest.mark.parametrize('acks', [True, False])
 def test_what_is_declared_of_a_participant_is_read_back(acks):
-    declared = DeclaredParticipant(name='mapper', acks=acks)
-    assert DeclaredParticipant.parse(str(declared)) == declared
+    declared = participants.DeclaredParticipant(name='mapper', acks=acks)
+    assert participants.DeclaredParticipant.parse(str(declared)) == declared
 
 
 @pytest.fixture
@@ -39,9 +34,9 @@ def test_the_mapper_of_another_stack_is_not_the_one_of_this_stack(make):
     bridge = make('simulator_bridge', '/a')
     make('mapper', '/b')
     make('mapper', '/a')
-    wait_until(lambda: whereabouts(bridge, 'mapper') == ['/a/mapper'])
-    assert missing_participants(bridge, [MAPPER]) == []
-    missing = missing_participants(bridge, [ACKING])
+    wait_until(lambda: participants.whereabouts(bridge, 'mapper') == ['/a/mapper'])
+    assert participants.missing_participants(bridge, [MAPPER]) == []
+    missing = participants.missing_participants(bridge, [ACKING])
     assert missing == [
         '"/a/mapper" subscribes to no frame topic',
         '"/a/mapper" does not publish frame_ack; if it acknowledges no frames, declare that: '
@@ -51,12 +46,12 @@ def test_the_mapper_of_another_stack_is_not_the_one_of_this_stack(make):
 
 def test_one_elsewhere_will_do_and_two_elsewhere_are_told_by_name(make):
     bridge = make('simulator_bridge', '/')
-    assert missing_participants(bridge, [MAPPER]) == ['node "mapper" is not running']
+    assert participants.missing_participants(bridge, [MAPPER]) == ['node "mapper" is not running']
     make('mapper', '/b')
-    wait_until(lambda: missing_participants(bridge, [MAPPER]) == [])
+    wait_until(lambda: participants.missing_participants(bridge, [MAPPER]) == [])
     make('mapper', '/c')
-    wait_until(lambda: missing_participants(bridge, [MAPPER]) != [])
-    (missing,) = missing_participants(bridge, [MAPPER])
+    wait_until(lambda: participants.missing_participants(bridge, [MAPPER]) != [])
+    (missing,) = participants.missing_participants(bridge, [MAPPER])
     assert missing.startswith('/b/mapper and /c/mapper have one name, and neither is in')
     assert 'rename one' in missing
 
@@ -64,7 +59,7 @@ def test_one_elsewhere_will_do_and_two_elsewhere_are_told_by_name(make):
 def test_a_second_stack_that_starts_during_a_run_is_no_restart(make):
     bridge = make('simulator_bridge', '/a')
     make('mapper', '/a')
-    wait_until(lambda: whereabouts(bridge, 'mapper') != [])
+    wait_until(lambda: participants.whereabouts(bridge, 'mapper') != [])
     watch = RestartWatch(bridge, ['mapper'])
     watch.check(3)
     other = make('mapper', '/b')
@@ -114,7 +109,7 @@ def apart(ros_domain):
 def test_each_topic_but_acknowledgements_has_one_publisher(make):
     bridge, second = make(BRIDGE, '/'), make('second', '/')
     publish(bridge, *KINDS)
-    check_publishers(bridge)
+    participants.check_publishers(bridge)
     for topic in KINDS:
         publisher = second.create_publisher(KINDS[topic], topic, 1)
         wait_for_publishers(bridge, topic, 2)
@@ -122,21 +117,21 @@ def test_each_topic_but_acknowledgements_has_one_publisher(make):
             full = bridge.resolve_topic_name(topic)
             words = f'topic "{full}" has 2 publishers: /second and /simulator_bridge'
             with pytest.raises(ParticipantError, match=words):
-                check_publishers(bridge)
+                participants.check_publishers(bridge)
         second.destroy_publisher(publisher)
         wait_for_publishers(bridge, topic, 1)
-    check_publishers(bridge)
+    participants.check_publishers(bridge)
 
 
 def test_a_second_node_of_the_same_name_is_a_second_publisher(apart):
     bridge, own = apart(BRIDGE), apart('mapper')
     publish(own, topics.SEMANTIC_MAP, topics.SEMANTIC_MAP)
     wait_for_publishers(bridge, topics.SEMANTIC_MAP, 2)
-    check_publishers(bridge)
+    participants.check_publishers(bridge)
     publish(apart('mapper'), topics.SEMANTIC_MAP)
     wait_for_publishers(bridge, topics.SEMANTIC_MAP, 3)
     with pytest.raises(ParticipantError, match='has 2 publishers: /mapper and /mapper'):
-        check_publishers(bridge)
+        participants.check_publishers(bridge)
 
 
 def test_stacks_in_namespaces_share_the_clock(make):
@@ -144,7 +139,7 @@ def test_stacks_in_namespaces_share_the_clock(make):
     for bridge in bridges:
         publish(bridge, topics.RUN_STATE, topics.CLOCK)
     wait_for_publishers(bridges[0], topics.CLOCK, 2)
-    check_publishers(bridges[0])
+    participants.check_publishers(bridges[0])
 
 
 def full_names(node):

@@ -13,12 +13,6 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.maps.importer import TopicOptions
 from osmabench_ros.maps.standard_messages import map_of_detections
 from osmabench_ros.ros.messages import map_messages
-from osmabench_ros.ros.messages.map_messages import (
-    MapPublisher,
-    detections_message,
-    publish_vision_labels,
-    vision_label_info,
-)
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
 
@@ -41,7 +35,7 @@ def small_map():
 @needs_vision_msgs
 def test_objects_survive_the_message():
     graph = small_map().graph
-    message = detections_message(graph, Header(frame_id='world'))
+    message = map_messages.detections_message(graph, Header(frame_id='world'))
     sent = deserialize_message(serialize_message(message), type(message))
     [found] = map_of_detections(sent, 't', TopicOptions('test', LABELS)).graph.nodes
     mug = graph.by_id[2]
@@ -57,14 +51,14 @@ def test_objects_survive_the_message():
 
 @needs_vision_msgs
 def test_rooms_are_no_detections_and_frames_agree():
-    message = detections_message(small_map().graph, Header(frame_id='world'))
+    message = map_messages.detections_message(small_map().graph, Header(frame_id='world'))
     assert [item.id for item in message.detections] == ['2'], 'node 1 is the kitchen'
     assert {item.header.frame_id for item in message.detections} == {'world'}
 
 
 @needs_vision_msgs
 def test_classes_are_told_by_number_and_name():
-    message = vision_label_info(LABELS, 3_000_000_001, 'optical')
+    message = map_messages.vision_label_info(LABELS, 3_000_000_001, 'optical')
     reported = {item.class_id: item.class_name for item in message.class_map}
     assert reported == {item.id: item.name for item in LABELS.classes}
     assert (message.header.stamp.sec, message.header.stamp.nanosec) == (3, 1)
@@ -77,16 +71,16 @@ def publishers_of(node):
 @needs_vision_msgs
 def test_labels_and_maps_come_along_where_it_is_installed(ros_context):
     node = Node('both', context=ros_context)
-    publish_vision_labels(node, LABELS, 0)
-    MapPublisher(node, 'mapper').publish(small_map(), is_final=True)
+    map_messages.publish_vision_labels(node, LABELS, 0)
+    map_messages.MapPublisher(node, 'mapper').publish(small_map(), is_final=True)
     assert {topics.VISION_LABEL_INFO, topics.SEMANTIC_MAP_DETECTIONS} <= publishers_of(node)
 
 
 def test_without_it_maps_are_published_all_the_same(ros_context, monkeypatch):
     monkeypatch.setattr(map_messages, 'VISION_AVAILABLE', False)
     node = Node('alone', context=ros_context)
-    publish_vision_labels(node, LABELS, 0)
-    MapPublisher(node, 'mapper').publish(small_map(), is_final=True)
+    map_messages.publish_vision_labels(node, LABELS, 0)
+    map_messages.MapPublisher(node, 'mapper').publish(small_map(), is_final=True)
     found = publishers_of(node)
     assert topics.SEMANTIC_MAP_MARKERS in found
     assert not {topics.VISION_LABEL_INFO, topics.SEMANTIC_MAP_DETECTIONS} & found
