@@ -1,23 +1,19 @@
 """Which runs may begin while others run."""
 
 import pytest
-from support.world.runs import plans_of, small_config
+from support.world.runs import matrix_config, plans_of, small_config
 
 from osmabench_ros.bringup import isolation
 from osmabench_ros.bringup.runner import dispatch
 from osmabench_ros.bringup.runner.dispatch import (
     GIB,
     Resources,
-    admit,
     check_gpus,
     estimate_demand,
     find_resources,
-    is_alone,
     jobs_here,
 )
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.runs.config import parse_config
-from osmabench_ros.runs.plan import config_digest
 
 MACHINE = Resources(8.0, 16 * GIB, 2, ('0', '1'))
 
@@ -30,14 +26,14 @@ def admit_all(demands):
     """Return the granted requests if nothing ends."""
     running = []
     for demand in demands:
-        grant = admit(demand, running, MACHINE)
+        grant = dispatch.admit(demand, running, MACHINE)
         if grant is not None:
             running.append(grant)
     return running
 
 
 def plan_of(tmp_path, mapper, **changes):
-    config = parse_config(small_config(mappers=[mapper], **changes), 'test')
+    config = matrix_config(**small_config(mappers=[mapper], **changes))
     (plan,) = plans_of(config, tmp_path)
     return plan
 
@@ -81,24 +77,15 @@ def test_nothing_runs_while_a_realtime_run_is_measured_unless_allowed(tmp_path):
         plan_of(tmp_path, unpaced),
         plan_of(tmp_path, {'name': 'oracle'}, pacing=realtime),
     ):
-        assert is_alone(plan)
+        assert dispatch.is_alone(plan)
         demand = estimate_demand(plan, EIGHTH, WHOLE)
         assert len(admit_all([demand, EIGHTH])) == len(admit_all([EIGHTH, demand])) == 1
     together = plan_of(tmp_path, {'name': 'oracle'}, pacing={**realtime, 'side_by_side': True})
-    assert not is_alone(together)
-
-
-def test_resources_change_no_result_and_so_no_digest():
-    plain = parse_config(small_config(), 'test')
-    mappers = [{'name': 'oracle', 'resources': {'cpus': 4}}]
-    other = parse_config(small_config(mappers=mappers), 'test')
-    assert config_digest(other) == config_digest(plain)
+    assert not dispatch.is_alone(together)
 
 
 def test_more_gpus_than_there_are_are_refused_by_name():
-    config = parse_config(
-        small_config(mappers=[{'name': 'oracle', 'resources': {'gpus': 3}}]), 'test'
-    )
+    config = matrix_config(**small_config(mappers=[{'name': 'oracle', 'resources': {'gpus': 3}}]))
     check_gpus(config, Resources(1.0, GIB, 3))
     with pytest.raises(ConfigError, match='mapper "oracle": resources.gpus is 3, and 2 GPUs'):
         check_gpus(config, MACHINE)

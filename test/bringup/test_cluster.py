@@ -13,7 +13,7 @@ from support.fault_runs import COMMAND, failure, half_written, start, success
 from support.libraries import needs
 from support.ray_nodes import ray_cluster
 from support.waiting import read_until, wait_until
-from support.world.runs import foreign, repeatable, small_config
+from support.world.runs import foreign, matrix_config, repeatable, small_config
 
 from osmabench_ros.base.files import claim_folder
 from osmabench_ros.errors import ConfigError, MissingDependencyError, OsmabenchWarning, RunError
@@ -162,7 +162,7 @@ def test_messages_of_tasks_are_shown_and_workers_that_always_die_are_given_up(
 def plan_small(tmp_path, **changes):
     preparation = Preparation()
     root = tmp_path / 'small'
-    return preparation.plans(parse_config(small_config(**changes), 'test'), root), preparation
+    return preparation.plans(matrix_config(**small_config(**changes)), root), preparation
 
 
 def back_end_of(plans, preparation, **resources):

@@ -157,13 +157,6 @@ def test_a_mapper_that_never_comes_is_told(prepared, tmp_path):
     assert 'node "mapper" is not running' in failure(tmp_path, start(tmp_path, config))
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
-    blocker = tmp_path / 'file'
-    blocker.write_text('not a folder')
-    text = failure(tmp_path, start(tmp_path, small_config(), out=blocker))
-    assert str(blocker) in text.replace(' ', '')
-
-
 @pytest.mark.full
 @pytest.mark.parametrize(
     'name', few(['shared', 'apartment.seed_3.baseline.oracle.opengl.3/logs'], 'shared')

@@ -4,6 +4,7 @@ import os
 import sys
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -64,9 +65,7 @@ def test_memory_is_unknown_and_not_zero_without_a_process_a_driver_or_its_packag
     assert gpu_memory_bytes([7]) is None
     held[0].append(on_gpu(7, MIB))
 
-    def fail():
-        raise NVMLError('Driver Not Loaded')
-
+    fail = Mock(side_effect=NVMLError('Driver Not Loaded'))
     monkeypatch.setattr(sys.modules['pynvml'], 'nvmlInit', fail)
     for module in (sys.modules['pynvml'], None):
         _driver.cache_clear()

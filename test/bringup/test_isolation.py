@@ -1,9 +1,7 @@
 """Runs communicate only on this machine, as their sockets show from outside."""
 
 import os
-import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -13,6 +11,7 @@ import psutil
 import pytest
 from support.fault_runs import own_mounts
 from support.programs import run_program, run_python
+from support.ros_processes import process
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.ros
@@ -64,33 +63,22 @@ def test_an_environment_lasts_as_long_as_its_block(plain_shell):
         assert os.environ[isolation.RANGE_VARIABLE] == 'LOCALHOST'
     assert dict(os.environ) == before
 
-    def interrupted():
-        with isolation.environment({'ROS_DOMAIN_ID': '33'}):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
+    with pytest.raises(KeyboardInterrupt), isolation.environment({'ROS_DOMAIN_ID': '33'}):
+        raise KeyboardInterrupt
     assert dict(os.environ) == before
 
 
 @pytest.fixture
 def node(plain_shell, ros_domain):
     """A node with the environment of a run."""
-    command = [sys.executable, '-c', NODE]
-    process = subprocess.Popen(
-        command,
-        env=dict(isolation.make_isolated_environment(ros_domain)),
-        stderr=subprocess.DEVNULL,
-    )
-    watched = psutil.Process(process.pid)
-    wait_until(
-        lambda: any(is_discovery(item.laddr.port, ros_domain) for item in udp(watched)),
-        state=lambda: 'the node opened no socket for discovery',
-    )
-    time.sleep(0.5)
-    yield watched
-    process.send_signal(signal.SIGINT)
-    process.wait(timeout=180)
+    with process(ros_domain, '-c', NODE) as running:
+        watched = psutil.Process(running.pid)
+        wait_until(
+            lambda: any(is_discovery(item.laddr.port, ros_domain) for item in udp(watched)),
+            state=lambda: 'the node opened no socket for discovery',
+        )
+        time.sleep(0.5)
+        yield watched
 
 
 def udp(process):

@@ -5,13 +5,12 @@ import weakref
 from collections import Counter
 
 import pytest
-from support.world.runs import plans_of, small_config
+from support.world.runs import matrix_config, plans_of, small_config
 
 from osmabench_ros.base.files import claim_folder, write_json
 from osmabench_ros.base.progress import silent
 from osmabench_ros.errors import OsmabenchWarning, RunError
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.matrix_on_disk import write_manifest
 from osmabench_ros.runs.report_model import RunReport, Status, join_run
 
@@ -78,7 +77,7 @@ ORACLE = {'name': 'oracle'}
 def plan_scenes(root, mappers, scenes=2, **changes):
     claim_folder(root)
     rooms = [{'reference': 'apartment', 'seed': 3 + number} for number in range(scenes)]
-    config = parse_config(small_config(scenes=rooms, mappers=mappers, **changes), 'test')
+    config = matrix_config(**small_config(scenes=rooms, mappers=mappers, **changes))
     return plans_of(config, root, 'apartment', 'seed_{seed}')
 
 

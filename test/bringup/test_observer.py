@@ -1,15 +1,12 @@
 """The notes of the runner about a run, for its report."""
 
-import time
-
 import pytest
+from support.waiting import wait_until
 
 pytest.importorskip('rclpy')
 pytestmark = pytest.mark.ros
 
-import rclpy
 from osmabench_ros.msg import ParticipantState, RunState, SemanticMap
-from rclpy.context import Context
 from sensor_msgs.msg import Image
 
 from osmabench_ros.base import contract as topics
@@ -50,18 +47,14 @@ def test_the_final_map_is_timed_from_the_end_of_the_frames(observer):
     assert observer.final_map_s == 47.5
 
 
-def test_nodes_that_read_images_of_the_ground_truth_are_noted(observer, ros_domain):
-    context = Context()
-    rclpy.init(context=context, domain_id=ros_domain)
-    node = rclpy.create_node('peeping_mapper', context=context)
-    try:
-        for topic in (topics.COLOR, topics.SEMANTIC):
-            node.create_subscription(Image, topic, print, 10)
-        deadline = time.monotonic() + 20
-        while not observer.readers and time.monotonic() < deadline:
-            observer.executor.spin_once(timeout_sec=0.05)
-            observer.look_for_readers()
-        assert observer.readers == {'peeping_mapper': {topics.SEMANTIC}}
-    finally:
-        node.destroy_node()
-        rclpy.shutdown(context=context)
+def test_nodes_that_read_images_of_the_ground_truth_are_noted(observer, spinner):
+    node = spinner.make_node('peeping_mapper')
+    for topic in (topics.COLOR, topics.SEMANTIC):
+        node.create_subscription(Image, topic, print, 10)
+
+    def look():
+        observer.executor.spin_once(timeout_sec=0.05)
+        observer.look_for_readers()
+
+    wait_until(lambda: observer.readers, step=look)
+    assert observer.readers == {'peeping_mapper': {topics.SEMANTIC}}

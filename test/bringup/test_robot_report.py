@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from support.world.maps import labelled_map
-from support.world.runs import small_config
+from support.world.runs import matrix_config, small_config
 from support.world.scenes import truth_of_room
 
 from osmabench_ros.base.files import claim_folder, write_json
@@ -12,7 +12,6 @@ from osmabench_ros.bringup.runner.on_robot import OnRobot, conclude, nodes_on_ro
 from osmabench_ros.errors import RunError
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.metrics.record import MetricRecord
-from osmabench_ros.runs.config import parse_config
 from osmabench_ros.runs.identity import RunIdentity, SceneKey
 from osmabench_ros.runs.report_model import RunReport, Status, join_run
 from osmabench_ros.sequences.ground_truth import write_ground_truth
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.ros
 def settings(tmp_path):
     claim_folder(tmp_path)
     write_map(labelled_map(), tmp_path / 'map')
-    return OnRobot(tmp_path, parse_config(small_config(), 'test'), tmp_path / 'truth')
+    return OnRobot(tmp_path, matrix_config(**small_config()), tmp_path / 'truth')
 
 
 def write_report(folder, *unmet):
@@ -66,7 +65,7 @@ def test_without_ground_truth_it_says_what_was_recorded(settings):
 
 
 def test_the_evaluator_of_a_robot_gets_the_text_features(tmp_path):
-    config = parse_config(small_config(text_features={'clip': str(tmp_path / 'clip.npy')}), 'test')
+    config = matrix_config(**small_config(text_features={'clip': str(tmp_path / 'clip.npy')}))
     ground_truth = tmp_path / 'truth'
     write_ground_truth(truth_of_room(), ground_truth)
     specs = nodes_on_robot(OnRobot(tmp_path / 'out', config, ground_truth))

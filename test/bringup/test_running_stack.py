@@ -25,12 +25,8 @@ from sensor_msgs.msg import CameraInfo, Image, PointCloud2
 from support.waiting import wait_until
 
 from osmabench_ros.base import contract as topics
-from osmabench_ros.bringup import stack_observation
-from osmabench_ros.bringup.examination import (
-    StackNames,
-    examine_stack,
-    names_of_robot,
-)
+from osmabench_ros.bringup import examination, stack_observation
+from osmabench_ros.bringup.examination import examine_stack, names_of_robot
 from osmabench_ros.bringup.preflight import Severity
 from osmabench_ros.cli.main import app
 from osmabench_ros.errors import ConfigError
@@ -101,7 +97,7 @@ def running(domain, *, faulty):
             robot.destroy_node()
 
 
-ROBOT_NAMES = StackNames('robot', {topics.COLOR: 'rgb'})
+ROBOT_NAMES = examination.StackNames('robot', {topics.COLOR: 'rgb'})
 
 
 def test_a_good_foreign_stack_passes(ros_domain):
@@ -185,7 +181,7 @@ def test_the_bridge_itself_keeps_the_contract(ros_domain, tmp_path):
     log, arguments = tmp_path / 'log', node_arguments('simulator_bridge_node', values)
     with process(ros_domain, *arguments, stderr=log.open('w')):
         wait_until(lambda: 'frames from' in log.read_text(), state=log.read_text)
-        findings = examine_stack(StackNames(), seconds=5.0, domain=ros_domain)
+        findings = examine_stack(examination.StackNames(), seconds=5.0, domain=ros_domain)
     bad = [item for item in findings if item.level in (Severity.FAILED, Severity.WARN)]
     # A busy machine may be slower than declared; nothing else may be said.
     assert [item for item in bad if 'Hz' not in item.detail] == []
@@ -204,7 +200,7 @@ def test_a_robot_file_names_topics_and_the_map(tmp_path, ros_domain):
     )
     names = names_of_robot(file)
     assert names.remappings == {topics.COLOR: 'rgb'}
-    stack = StackNames('robot', names.remappings, names.extra_topics)
+    stack = examination.StackNames('robot', names.remappings, names.extra_topics)
     with running(ros_domain, faulty=False), context_in(ros_domain) as context:
         node = Node('rtabmap', context=context)
         node.create_publisher(PointCloud2, '/cloud_map', 1)

@@ -1,5 +1,6 @@
 """Processes of tests in a private domain; every one of them ends with the test."""
 
+import json
 import os
 import signal
 import subprocess
@@ -127,21 +128,17 @@ def wait_until_recorded(folder, frames):
 def node_arguments(name, parameters):
     """Return what runs a node of this package, active at once."""
     settings = {'autostart': True, **parameters}
-    pairs = [item for key, value in settings.items() for item in ('-p', f'{key}:={_text(value)}')]
+    pairs = [
+        item
+        for key, value in settings.items()
+        for item in ('-p', f'{key}:={json.dumps(value, default=str)}')
+    ]
     return ['-m', f'osmabench_ros.nodes.{name}', '--ros-args', *pairs]
 
 
 def node_process(domain, name, *words, **parameters):
     """Start a node of this package, active at once; words may follow its parameters."""
     return process(domain, *node_arguments(name, parameters), *words)
-
-
-def _text(value):
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return '[' + ', '.join(f'"{item}"' for item in value) + ']'
-    return f'"{value}"' if isinstance(value, str) else str(value)
 
 
 def interrupt(running, timeout_s=180.0):

@@ -4,7 +4,7 @@ import json
 import math
 import shutil
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -225,12 +225,7 @@ def divided_room(_reference=None):
 def door_scene():
     """Return a leaf of 0.9 m closed in a wall along x, with a box before its left half."""
 
-    def thing(key, label, low, high):
-        item = box_object(key, 'box', low, high)
-        return SceneObject(
-            key, f'{label}_{key}', DOORS.id_of(label), item.meshes, item.pose, {'state': 'closed'}
-        )
-
+    thing = partial(box_object, label_set=DOORS, state='closed')
     return Scene(
         'test',
         'doorway',
