@@ -268,9 +268,9 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
     def _tick(self) -> None:
         now_s = self._steady.now_s()
         if self._subscription is not None:
-            self._subscription.look()
+            self._subscription.try_subscribe()
         if self.newest is not None:
-            self._trouble = self.frame.look(get_frame_id(self.newest) or topics.WORLD_FRAME)
+            self._trouble = self.frame.check(get_frame_id(self.newest) or topics.WORLD_FRAME)
         outcome = self._settling.outcome(now_s)
         if self._published or outcome is SettlingOutcome.CHANGES or not self._complete_map(now_s):
             return
@@ -284,7 +284,9 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
             value = self.settings
             read = READERS[value.map_type]
             given = TopicOptions(value.method, self.labels, self.scene, self._condition)
-            self._publish(self.frame.placed(read(self.newest, value.map_topic, given)), outcome)
+            self._publish(
+                self.frame.place_in_world(read(self.newest, value.map_topic, given)), outcome
+            )
         elif (
             outcome is SettlingOutcome.CUT_OFF
             or self._settling.silent_s(now_s) > self.settings.map_timeout_s
@@ -298,7 +300,7 @@ class MapAdapterNode(BenchmarkNode[MapAdapterSettings]):
         """Ask the stack to complete its map once it has processed all frames."""
         if self._finish is None or self._finish.answered:
             return True
-        if self._finish.done():
+        if self._finish.poll():
             # The map that it publishes now has to settle, too.
             self._settling.end(now_s)
         return self._finish.answered and self._subscription is None

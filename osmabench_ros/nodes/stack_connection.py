@@ -1,4 +1,4 @@
-"""The connection to a third-party stack: its map, the service that ends it, its frame."""
+"""The connection to a third-party stack: its map, the service that completes it, its frame."""
 
 import hashlib
 import time
@@ -46,7 +46,7 @@ def _feed(digest: Any, value: Any) -> None:
 
 @dataclass
 class MatchedSubscription:
-    """A subscription that `look`, called by a timer, makes once there is a publisher."""
+    """A subscription that `try_subscribe`, called by a timer, makes once there is a publisher."""
 
     node: Node
     message_type: type[Any]
@@ -57,10 +57,10 @@ class MatchedSubscription:
 
     @property
     def matched(self) -> bool:
-        """Whether there was a publisher when `look` was called."""
+        """Whether there was a publisher when `try_subscribe` was called, even if it is gone."""
         return self._subscription is not None
 
-    def look(self) -> None:
+    def try_subscribe(self) -> None:
         """Subscribe if there is a publisher by now; ContractError if it publishes another type."""
         topic = self.node.resolve_topic_name(self.topic)
         publishers = self.node.get_publishers_info_by_topic(topic)
@@ -109,8 +109,11 @@ class FinishCall:
         self.answered = False
         """Whether the stack has answered, and did not say that it failed."""
 
-    def done(self) -> bool:
-        """Go on with the call; return whether it was answered, ParticipantError if it failed."""
+    def poll(self) -> bool:
+        """Send the call once the service is there; return whether it was answered.
+
+        ParticipantError if the stack says that it failed, or is late.
+        """
         if self._started_s is None:
             self._started_s = time.monotonic()
         if self._answer is None and self._client.service_is_ready():
@@ -134,10 +137,10 @@ class FinishCall:
         self._node.destroy_client(self._client)
 
 
-# Transforms; ten in a message last a quarter of an hour at 20 Hz, as old as a map may be.
-KEPT = 200_000
+# Of 10 transforms per message at 20 Hz, the last 1000 s; maps are not older.
+MAX_MOVING = 200_000
 
-# Transforms of frames that do not move.
+# Static transforms, and frames of all transforms.
 MAX_STATIC = 10_000
 
 MAX_TF_BYTES = 2**20
@@ -165,11 +168,11 @@ class TransformHistory:
         self._connect(message)
         self.messages.append((TF, message))
         self._kept += len(message.transforms)
-        while self._kept > KEPT or len(self.messages) > KEPT:
+        while self._kept > MAX_MOVING or len(self.messages) > MAX_MOVING:
             self._kept -= len(self.messages.popleft()[1].transforms)
 
     def on_static(self, message: Any) -> None:
-        """Keep static transforms, the last of each frame."""
+        """Keep the last message of each set of static edges."""
         # Some nodes repeat their edges every second; the newest transform of an edge counts.
         edges = tuple((item.header.frame_id, item.child_frame_id) for item in message.transforms)
         if edges not in self.static:
@@ -199,21 +202,27 @@ class TransformHistory:
             return False
 
     def look_up(self, parent: str, child: str, stamp_ns: int) -> Pose | None:
-        """Return the last known pose of a frame in another at a time, None if unknown."""
+        """Return the pose of `child` in `parent` at the stamp, None if unknown.
+
+        It is the last known one where the stamp is newer than TF.
+        """
         static = ((TF_STATIC, message) for message in self.static.values())
         tree = TransformTree(read_transforms([*static, *self.messages]))
         return tree.look_up_or_last(parent, child, stamp_ns)
 
 
-# Transforms may come after the first map: a publisher of TF speaks once per second or oftener.
+# Transforms may come after the first map: a publisher of TF speaks once per second or more often.
 PATIENCE_S = 2.0
 
-# Frames, in a message.
-MOST_NAMED = 20
+# Names of frames in an error.
+MAX_NAMED = 20
 
 
 class MapFrame:
-    """Finds the frame of a map in the world; `is_world` says that they are one if TF does not."""
+    """Finds the pose of the frame of a map in the world.
+
+    With `is_world` they are one frame, unless TF has a pose.
+    """
 
     def __init__(self, node: Node, topic: str, *, is_world: bool) -> None:
         self._node = node
@@ -223,7 +232,7 @@ class MapFrame:
         self._since_s: float | None = None
         self._trouble = ''
 
-    def look(self, frame: str) -> str:
+    def check(self, frame: str) -> str:
         """Return why a map frame cannot be placed in the world, '' if it can; logs it once."""
         now_s = time.monotonic()
         self._since_s = self._since_s or now_s
@@ -237,7 +246,7 @@ class MapFrame:
             self._node.get_logger().warning(f'{self._trouble}; without it the map is not scored')
         return self._trouble
 
-    def placed(self, made: SemanticMap) -> SemanticMap:
+    def place_in_world(self, made: SemanticMap) -> SemanticMap:
         """Return a map in the world; ParticipantError if TF does not say where its frame is."""
         frame = made.header.frame_id
         if frame == WORLD_FRAME:
@@ -249,7 +258,7 @@ class MapFrame:
         return transform_map(made, by, WORLD_FRAME)
 
     def _unknown(self, frame: str) -> str:
-        known = ', '.join(self.transforms.frames[:MOST_NAMED]) or 'no frame'
+        known = ', '.join(self.transforms.frames[:MAX_NAMED]) or 'no frame'
         if interface_class(TF_TYPE) is None:
             known = f'nothing, as {TF_TYPE} is not installed'
         return (

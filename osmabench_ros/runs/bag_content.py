@@ -48,7 +48,11 @@ class TopicTimes:
 
 @dataclass(frozen=True, eq=False)
 class BagContent:
-    """A bag after one pass: the times of its topics, and the messages that describe it."""
+    """A bag after one pass: the times of its topics, and the messages that describe it.
+
+    `kept` has topics and messages by message type, `cut_off` says in words where a damaged bag
+    ends, `start_ns` is the first log time.
+    """
 
     topics: Mapping[str, TopicTimes]
     kept: Mapping[str, list[tuple[str, Any]]]
@@ -62,7 +66,10 @@ class BagContent:
 
     @property
     def run_info(self) -> Any | None:
-        """The osmabench_ros/RunInfo of the recording; None if it was no run of the benchmark."""
+        """The osmabench_ros/RunInfo of the recording; None if it was no run of ours.
+
+        Of several it is the last.
+        """
         found = self.kept.get(RUN_INFO, [])
         return found[-1][1] if found else None
 
@@ -99,7 +106,10 @@ class BagContent:
         }
 
     def staleness(self, map_topic: str) -> message_timing.Staleness | None:
-        """Return the staleness of the map; None without images or stamped maps."""
+        """Return the staleness of the map in seconds of log time, None without images or stamps.
+
+        The images are from the topic with most messages.
+        """
         maps = self.topics[map_topic]
         frames = [
             times
@@ -119,7 +129,7 @@ class BagContent:
 
 
 def read_content(bag: Bag, types: Collection[str] | None = None) -> BagContent:
-    """Read a bag in one pass, or only topics of some types; raises SequenceError if empty."""
+    """Read a bag in one pass, or only topics of `types`; raises SequenceError if it is empty."""
     log: dict[str, list[int]] = defaultdict(list)
     stamps: dict[str, list[int | None]] = defaultdict(list)
     found: dict[str, str] = {}
@@ -227,7 +237,10 @@ def pose_topics(types: Mapping[str, str]) -> list[str]:
 
 
 def bag_trajectory(bag: Bag, content: BagContent, topic: str) -> StampedTrajectory:
-    """Return the trajectory of a topic, or of a TF chain ``/tf:PARENT.CHILD``."""
+    """Return the trajectory of a topic, or of a TF chain ``/tf:PARENT.CHILD``.
+
+    PARENT ends at the first dot.
+    """
     topic = f'/{topic.lstrip("/")}'
     if topic.startswith(TF_PREFIX):
         parent, _, child = topic.removeprefix(TF_PREFIX).partition('.')
@@ -245,7 +258,10 @@ def bag_trajectory(bag: Bag, content: BagContent, topic: str) -> StampedTrajecto
 
 
 def reference_topic(content: BagContent, estimate: StampedTrajectory) -> str:
-    """Return the topic of true poses that moves with the same frame as an estimate, or ''."""
+    """Return the topic with true poses of the camera, of the base for other frames, '' if none.
+
+    A camera has "camera" in its frame id; poses without a frame id are taken for its poses.
+    """
     found = {
         end: topic
         for end in REFERENCE_TOPICS

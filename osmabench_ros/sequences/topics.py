@@ -32,7 +32,10 @@ def stamp_ns_of(stamp: Any) -> int:
 
 
 def pose_of(message: Any, topic: str) -> Pose:
-    """Return a geometry_msgs/Pose; ContractError if not finite, or its quaternion not unit."""
+    """Return a geometry_msgs/Pose; ContractError if not finite, or its quaternion not unit.
+
+    `Pose.from_quaternion` has the tolerance.
+    """
     return _pose(message.position, message.orientation, topic)
 
 
@@ -58,15 +61,15 @@ def trajectory_of(messages: Iterable[Any], message_type: str, topic: str) -> Sta
     if message_type == PATH_TYPE:
         last = deque(messages, maxlen=1)
         messages = last[0].poses if last else []
-        message_type = next(iter(_POSES))
+        message_type = 'geometry_msgs/msg/PoseStamped'
     if message_type not in _POSES:
         known = ', '.join(TRAJECTORY_TYPES)
         raise ContractError(f'topic "{topic}": {message_type} holds no poses; expected {known}')
     stamped = []
     frames = set()
     for message in messages:
-        place, turn = attrgetter(*_POSES[message_type])(message)
-        stamped.append((stamp_ns_of(message.header.stamp), _pose(place, turn, topic)))
+        position, orientation = attrgetter(*_POSES[message_type])(message)
+        stamped.append((stamp_ns_of(message.header.stamp), _pose(position, orientation, topic)))
         frames.add((message.header.frame_id, getattr(message, 'child_frame_id', '')))
     if len(frames) > 1:
         raise ContractError(f'topic "{topic}": its poses are in several frames, {sorted(frames)}')
@@ -90,13 +93,15 @@ def read_transforms(messages: Iterable[tuple[str, Any]]) -> Iterator[StampedTran
             yield StampedTransform(parent, child, stamp_ns_of(item.header.stamp), pose, is_static)
 
 
-def _pose(place: Any, turn: Any, topic: str) -> Pose:
+def _pose(position: Any, orientation: Any, topic: str) -> Pose:
+    place_m = attrgetter('x', 'y', 'z')(position)
+    quaternion = attrgetter('x', 'y', 'z', 'w')(orientation)
     with errors_as(ContractError, f'topic "{topic}"', ValueError):
-        if any(abs(value) > MAX_POSITION_M for value in (place.x, place.y, place.z)):
+        if any(abs(value) > MAX_POSITION_M for value in place_m):
             raise ValueError(f'a position is beyond {MAX_POSITION_M:g} m; positions are metres')
-        if any(abs(value) > 2 for value in (turn.x, turn.y, turn.z, turn.w)):
+        if any(abs(value) > 2 for value in quaternion):
             raise ValueError('a quaternion is not of unit length')
-        return Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (place.x, place.y, place.z))
+        return Pose.from_quaternion(quaternion, place_m)
 
 
 # As the topic of the pose: look it up in /tf and /tf_static.
@@ -106,7 +111,11 @@ TF = 'tf'
 def match_stamps(
     stamps_ns: Mapping[str, Collection[int]], reference: str, tolerance_ns: int
 ) -> list[dict[str, int]]:
-    """Match messages of `reference` with the nearest of each topic within `tolerance_ns`."""
+    """Match messages of `reference` with the nearest of each topic, at most `tolerance_ns` away.
+
+    Returns the stamps in nanoseconds by topic of each match, in order. A message of `reference`
+    that has no match, or only with messages of an earlier one, is left out.
+    """
     ordered = {
         topic: np.unique(np.asarray(list(items), np.int64)) for topic, items in stamps_ns.items()
     }
@@ -137,7 +146,7 @@ class SequenceReading(Strict):
     Parameters
     ----------
     color, depth, camera_info : str
-        Images, and the camera of the depth image, to which colour is registered.
+        Images, and the camera of the depth image, which is registered to colour.
     pose : str
         Camera or a body that carries it (PoseStamped, Odometry …), or 'tf' to look it up in TF. A
         pose message without child frame is the pose of the camera's optical frame.
@@ -148,7 +157,8 @@ class SequenceReading(Strict):
     namespace : str
         Of relative topics, such as '/robot'.
     tolerance_s : float
-        How far stamps of a frame may lie apart; 0 for equal ones.
+        Largest difference from the stamp of the colour image; 0 for equal stamps. Above 0 poses
+        are interpolated at that stamp.
     msg_paths : tuple of Path
         Message definitions that the bag lacks.
     """
@@ -166,7 +176,7 @@ class SequenceReading(Strict):
 
     @property
     def images(self) -> dict[str, str]:
-        """Parts of a frame in the contract by absolute topic name."""
+        """Names of topics in the contract by the absolute ones of the bag."""
         names = {
             contract.COLOR: self.color,
             contract.DEPTH: self.depth,
@@ -186,7 +196,7 @@ class SequenceReading(Strict):
         return name if name.startswith('/') else f'/{space}/{name}' if space else f'/{name}'
 
 
-# Topics of the README, equal stamps.
+# Topics of docs/topics.md, equal stamps.
 AS_IN_THE_CONTRACT = SequenceReading()
 
 

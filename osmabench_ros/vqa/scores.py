@@ -26,17 +26,17 @@ Key = TypeVar('Key', bound=Hashable)
 SPATIAL = frozenset({Category.RELATIONS_SPATIAL.value, 'Object Relations - Spatial'})
 FUNCTIONAL = frozenset({Category.RELATIONS_FUNCTIONAL.value, 'Object Relations - Functional'})
 
-# Note on the answer to a question that was not asked, and reason of its verdict.
+# Note of an answer, and reason of a verdict, where a question was not asked.
 UNSERVED = 'not applicable: the map holds nothing that such questions are answered from'
 
 
 def find_unserved_categories(
     semantic_map: SemanticMap, questions: Sequence[Question]
 ) -> frozenset[str]:
-    """Return the categories that a map holds nothing for, whatever it says of itself.
+    """Return the categories that a map has no data for, by its content.
 
     Without objects these are all, without edges between objects those about relations, without
-    attributes and captions those about attributes, without points those about ways.
+    attributes and captions those about attributes, without points those about navigation.
     """
     held = list_holdings(semantic_map)
     if not held.things:
@@ -52,7 +52,7 @@ def find_unserved_categories(
 
 
 def interval_over_scenes(correct: Mapping[str, Sequence[bool]]) -> tuple[float, float]:
-    """Return the 95 % interval over scenes; of one scene, of a proportion; NaNs for two."""
+    """Return the 95 % interval over scenes; for one scene Wilson's; NaNs for two."""
     rows = [(float(sum(values)), float(len(values))) for values in correct.values()]
     if len(rows) < 2:
         return wilson_interval(*map(int, rows[0])) if rows else (math.nan, math.nan)
@@ -67,8 +67,8 @@ def compute_paired_change(
 ) -> Interval:
     """Return the mean change on common questions and its interval over scenes.
 
-    In one scene it is over the objects that questions are `about`; those about none that is
-    known count as one each.
+    In one scene it is over the objects that questions are `about`; a question about no known
+    object counts as its own unit.
     """
     common = sorted(before.keys() & after.keys())
     changes = [int(after[key]) - int(before[key]) for key in common]
@@ -96,13 +96,13 @@ def records(
     by_category: bool = True,
     answered_too: bool = True,
 ) -> list[MetricRecord]:
-    """Return the accuracies of one answerer as metric records; without verdict counts as wrong.
+    """Return the accuracies of one answerer as metric records; no verdict counts as wrong.
 
     `not_applicable` are categories that the map holds nothing for: their questions are wrong in
     the overall accuracy, and their own rows are marked. `excluded` ones are not scored at all.
     `answered_too` adds `<metric>_answered`, over answered questions only, `unanswered`, their
-    fraction, and overall `<metric>_macro`, the mean of all categories, and `<metric>_served`,
-    without the questions that are not applicable.
+    fraction, and overall `<metric>_macro`, the mean of categories that are not excluded, and
+    `<metric>_served`, without the questions that are not applicable.
     """
     given = {verdict.question_id: verdict for verdict in verdicts}
     groups: dict[str, list[_Judged]] = {'': []}

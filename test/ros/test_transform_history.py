@@ -19,7 +19,7 @@ def message(count, child='a', parent='world'):
 @pytest.fixture
 def history(monkeypatch):
     monkeypatch.setattr(stack_connection, 'interface_class', lambda _name: None)
-    monkeypatch.setattr(stack_connection, 'KEPT', 100)
+    monkeypatch.setattr(stack_connection, 'MAX_MOVING', 100)
     monkeypatch.setattr(stack_connection, 'MAX_STATIC', 10)
     node = None
     return TransformHistory(node)
