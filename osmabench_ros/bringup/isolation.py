@@ -195,24 +195,21 @@ def full_name(namespace: str, name: str) -> str:
     return '/' + '/'.join([*filter(None, namespace.split('/')), name])
 
 
-class NodeClaims:
-    """Nodes that no other process may start while this one lives; the graph comes late."""
+# Nodes that no other process may start, by domain and full name.
+Claims = dict[tuple[int, str], socket.socket]
 
-    def __init__(self) -> None:
-        self._held: dict[tuple[int, str], socket.socket] = {}
 
-    def claim(self, domain: int, names: Sequence[str]) -> list[str]:
-        """Claim nodes by full name; return those that other processes have claimed already."""
-        new = [name for name in names if (domain, name) not in self._held]
-        others = []
-        for name in new:
-            # The path of a socket has 107 letters at most.
-            holder = claim(f'node-{sha256_of_data([domain, name])}')
-            if holder is None:
-                others.append(name)
-            else:
-                self._held[domain, name] = holder
-        return others or (_find_on_graph(domain, new) if new else [])
+def claim_nodes(held: Claims, domain: int, names: Sequence[str]) -> list[str]:
+    """Add nodes to those that are held; return which of them other processes have.
+
+    Claims come first, because the graph is late.
+    """
+    new = [name for name in names if (domain, name) not in held]
+    # The path of a socket has 107 letters at most.
+    claims = {name: claim(f'node-{sha256_of_data([domain, name])}') for name in new}
+    held |= {(domain, name): holder for name, holder in claims.items() if holder is not None}
+    others = [name for name, holder in claims.items() if holder is None]
+    return others or (_find_on_graph(domain, new) if new else [])
 
 
 def _find_on_graph(domain: int, names: Sequence[str]) -> list[str]:

@@ -165,7 +165,7 @@ def describe_launch(arguments: Sequence[Argument], start: Start) -> LaunchDescri
         check_argument_names(context.argv, [item.name for item in declared], file)
 
     def start_with_values(context: LaunchContext) -> list[LaunchDescriptionEntity]:
-        # For the node of launch itself, and for the nodes of third-party stacks.
+        # For the node of launch itself, and for all processes, also of stacks.
         context.environment.update(isolation.launch_environment())
         _enter_domain(context)
         guard_processes(context)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch.actions import EmitEvent, OpaqueFunction, RegisterEventHandler
@@ -18,8 +19,8 @@ from launch_ros.actions import Node
 
 from launch import LaunchContext
 from osmabench_ros.base.configuration import config_path
+from osmabench_ros.bringup import isolation
 from osmabench_ros.bringup.definition import PACKAGE, NodeSpec
-from osmabench_ros.bringup.isolation import NodeClaims, full_name, launch_environment
 from osmabench_ros.bringup.launching.launch_arguments import AUTO_DOMAIN, DOMAIN_VARIABLE
 from osmabench_ros.bringup.launching.launch_interrupts import error_if_interrupted, interrupts
 from osmabench_ros.errors import MissingDependencyError, ParticipantError, RunError
@@ -32,14 +33,14 @@ Verdict = Callable[[int], list[LaunchDescriptionEntity]]
 STOP_S = '30'
 
 
-_claims = NodeClaims()
+_held: isolation.Claims = {}
 
 
 def claim_nodes(context: LaunchContext, names: Iterable[str], namespace: str = '') -> None:
     """Make sure that no other launch has nodes of some names in its domain; or RunError."""
     domain = int(context.environment.get(DOMAIN_VARIABLE) or 0)
-    wanted = [full_name(namespace, name) for name in names]
-    others = interrupts.cut_off(lambda: _claims.claim(domain, wanted))
+    wanted = [isolation.full_name(namespace, name) for name in names]
+    others = interrupts.cut_off(lambda: isolation.claim_nodes(_held, domain, wanted))
     if others:
         space = ', namespace:=NAME' if 'namespace' in context.launch_configurations else ''
         raise RunError(
@@ -66,9 +67,6 @@ def launch_nodes(
     atexit.register(folder.cleanup)
     over: list[NodeSpec] = []
 
-    def claim(context: LaunchContext) -> None:
-        claim_nodes(context, [spec.name for spec in specs], namespace)
-
     def on_exit(
         spec: NodeSpec, event: ProcessExited, context: LaunchContext
     ) -> list[LaunchDescriptionEntity]:
@@ -86,23 +84,27 @@ def launch_nodes(
     # Ctrl-C ends a bag, a bridge or a player; it is an error where a result is due.
     if any(spec.ends_run and getattr(spec.settings, 'exit_when_done', False) for spec in specs):
         actions += error_if_interrupted(lambda: bool(over))
-    actions.append(OpaqueFunction(function=claim))
+    names = [spec.name for spec in specs]
+    actions.append(OpaqueFunction(function=claim_nodes, args=[names, namespace]))
     for spec in specs:
-        node = Node(
-            package=PACKAGE,
-            executable=spec.executable,
-            exec_name=spec.executable,
+        node = _make_node(
+            spec.executable,
             name=spec.name,
             namespace=namespace,
             parameters=[{**spec.parameters(Path(folder.name)), AUTOSTART.name: True}],
             remappings=list((remappings or {}).items()),
-            additional_env=launch_environment(),
             sigterm_timeout=STOP_S,
-            output='screen',
         )
         handler = OnProcessExit(target_action=node, on_exit=partial(on_exit, spec))
         actions += [RegisterEventHandler(handler), node]
     return actions
+
+
+def _make_node(executable: str, package: str = PACKAGE, **more: Any) -> Node:
+    """Return the action that starts an executable, and shows its output by its name."""
+    return Node(
+        package=package, executable=executable, exec_name=executable, output='screen', **more
+    )
 
 
 def end_launch(exit_code: int) -> list[LaunchDescriptionEntity]:
@@ -133,19 +135,9 @@ def launch_viewer(
             ) from error
     folders = {'map_directory': map_directory, 'ground_truth_directory': ground_truth_directory}
     given = {name: str(Path(folder).absolute()) for name, folder in folders.items() if folder}
-    common = {'namespace': namespace, 'output': 'screen', 'additional_env': launch_environment()}
-    viewer = Node(
-        package=PACKAGE,
-        executable=f'{VIEWER}_node',
-        exec_name=f'{VIEWER}_node',
-        name=VIEWER,
-        parameters=[{AUTOSTART.name: True, **given}],
-        **common,
-    )
+    parameters = [{AUTOSTART.name: True, **given}]
+    viewer = _make_node(f'{VIEWER}_node', name=VIEWER, namespace=namespace, parameters=parameters)
     if not rviz:
         return [viewer]
     drawn = ['-d', str(config_path('rviz', 'osmabench.rviz'))]
-    window = Node(
-        package='rviz2', executable='rviz2', exec_name='rviz2', arguments=drawn, **common
-    )
-    return [viewer, window]
+    return [viewer, _make_node('rviz2', 'rviz2', namespace=namespace, arguments=drawn)]
