@@ -5,7 +5,8 @@ from typing import Any
 from launch.launch_description_entity import LaunchDescriptionEntity
 
 from launch import LaunchContext, LaunchDescription
-from osmabench_ros.bringup.definition import bridge_alone
+from osmabench_ros.base.contract import BRIDGE
+from osmabench_ros.bringup.definition import NodeSpec
 from osmabench_ros.bringup.launching.launch_arguments import (
     Argument,
     describe_launch,
@@ -37,7 +38,8 @@ def start_bridge(_context: LaunchContext, given: dict[str, Any]) -> list[LaunchD
     """Start the bridge that the arguments describe; it stays until it is interrupted."""
     namespace = given.pop('namespace')
     viewer = launch_viewer(rviz=True, namespace=namespace) if given.pop('rviz') else []
-    bridge = bridge_alone(make_settings(BridgeSettings, given))
+    settings = make_settings(BridgeSettings, given).model_copy(update={'run_id': BRIDGE})
+    bridge = NodeSpec(BRIDGE, 'simulator_bridge_node', settings, ends_run=True)
     return [*viewer, *launch_nodes([bridge], end_launch, namespace=namespace)]
 
 

@@ -255,14 +255,11 @@ def _with_seed(text: str, plan: RunPlan) -> str:
 
 def tf_settings(mapper: MapperConfig, method: live_method.LiveMethod | None = None) -> TfSettings:
     """Return who publishes which edge of TF, by the configuration or else the stack's file."""
-    transforms, origin = mapper.transforms, mapper.map_origin
-    if method is not None:
-        transforms = method.transforms if transforms is None else transforms
-        origin = origin or method.map_origin
+    declared = method or TfSettings()
     return TfSettings(
-        transforms=transforms or (),
+        transforms=declared.transforms if mapper.transforms is None else mapper.transforms,
         publish_tf=mapper.publish_tf,
-        map_origin=origin or live_method.MapOrigin.FIRST_POSE,
+        map_origin=mapper.map_origin or declared.map_origin,
     )
 
 
@@ -289,12 +286,6 @@ def _stack(plan: RunPlan, method: live_method.LiveMethod, work: Path) -> NodeSpe
         participants=method.participants,
         tf=tf_settings(plan.mapper, method),
     )
-
-
-def bridge_alone(settings: node_settings.BridgeSettings) -> NodeSpec:
-    """Return the bridge without a run around it."""
-    here = settings.model_copy(update={'run_id': BRIDGE})
-    return NodeSpec(BRIDGE, 'simulator_bridge_node', here, ends_run=True)
 
 
 def nodes_of_run(plan: RunPlan, work: Path | None = None) -> list[NodeSpec]:
