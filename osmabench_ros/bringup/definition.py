@@ -140,14 +140,15 @@ def stack_values(
 
 @contextmanager
 def stack_folder(plan: RunPlan) -> Iterator[Path]:
-    """Yield the working folder of the stack of a run; it appears with all files left there."""
-    folder = plan.directory / STACK_FOLDER
-    with ExitStack() as resources:
-        try:
-            whole = files.atomic_directory(folder, files.Existing.MOVE_ASIDE)
-            yield resources.enter_context(whole)
-        finally:
-            resources.close()  # after an error the files may show its cause
+    """Yield the folder for the stack of a run, if it has one; it appears with all files in it."""
+    folder, resources = plan.directory / STACK_FOLDER, ExitStack()
+    if plan.mapper.stack:
+        whole = files.atomic_directory(folder, files.Existing.MOVE_ASIDE)
+        folder = resources.enter_context(whole)
+    try:
+        yield folder
+    finally:
+        resources.close()  # after an error the files may show its cause
 
 
 def prepare_stack(

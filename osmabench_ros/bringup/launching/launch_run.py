@@ -23,7 +23,6 @@ from launch import Action, LaunchContext
 from osmabench_ros.base.contract import CLOCK, TF, TF_STATIC
 from osmabench_ros.base.strict import read_model
 from osmabench_ros.bringup import definition
-from osmabench_ros.bringup.isolation import transport_environment
 from osmabench_ros.bringup.launching.launch_interrupts import interrupts
 from osmabench_ros.bringup.launching.launch_nodes import end_launch, launch_nodes
 from osmabench_ros.errors import MissingDependencyError, ParticipantError, RunError
@@ -43,7 +42,6 @@ def launch_stack(method: LiveMethod) -> list[LaunchDescriptionEntity]:
             cmd=list(method.program.command),
             cwd=method.program.directory,
             name=method.name,
-            additional_env=dict(transport_environment()),
             output='screen',
         )
         return [_watch_process(program, method.name), program]
@@ -59,7 +57,6 @@ def launch_stack(method: LiveMethod) -> list[LaunchDescriptionEntity]:
             arguments=list(item.arguments),
             parameters=[item.parameters],
             remappings=list(item.remappings.items()),
-            additional_env=dict(transport_environment()),
             output='screen',
         )
         actions += [_watch_process(node, item.name), node]
@@ -107,10 +104,9 @@ def _watch_process(process: Action, name: str) -> RegisterEventHandler:
 def launch_run(plan: RunPlan, namespace: str = '') -> list[LaunchDescriptionEntity]:
     """Return the actions of a prepared run, which ends with the verdict of the evaluator."""
     resources = ExitStack()
+    work = resources.enter_context(definition.stack_folder(plan))
     stack = []
-    work = None
     if plan.mapper.stack:
-        work = resources.enter_context(definition.stack_folder(plan))
         labels = read_ground_truth(plan.ground_truth_directory).label_set
         values = definition.values_of_stack(plan, work)
         stack = launch_stack(definition.prepare_stack(plan.mapper.stack, work, values, labels))

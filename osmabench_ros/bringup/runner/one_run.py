@@ -198,10 +198,7 @@ class _Run:
             return
         definition.make_room_for_bag(plan)
         discard(plan.directory / evaluation.INCOMPLETE)
-        with ExitStack() as resources:
-            work = None
-            if plan.mapper.stack:
-                work = resources.enter_context(definition.stack_folder(plan))
+        with definition.stack_folder(plan) as work:
             measured, self.ended_by = self._run_nodes(definition.nodes_of_run(plan, work))
         write_json(plan.directory / TIMINGS, timings_of(plan.identity, measured))
 
