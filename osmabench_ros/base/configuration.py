@@ -26,15 +26,6 @@ def version() -> str:
     return installed('osmabench_ros') or 'unknown'
 
 
-def share_directories() -> list[Path]:
-    """Return the folders that may hold `config/` and `launch/`, best first."""
-    source = Path(__file__).resolve().parents[2]
-    installed = [
-        parent / 'share' / 'osmabench_ros' for parent in source.parents if parent.name != 'share'
-    ]
-    return [source, *installed, Path(sys.prefix) / 'share' / 'osmabench_ros']
-
-
 def config_path(*parts: str) -> Path:
     """Return the path below `config/` of the package; ConfigError if no installation has it."""
     return shared_path('config', *parts)
@@ -42,11 +33,14 @@ def config_path(*parts: str) -> Path:
 
 def shared_path(*parts: str) -> Path:
     """Return the path of a file or folder next to `config/`; raises as `config_path`."""
-    for share in share_directories():
+    source = Path(__file__).resolve().parents[2]
+    above = [folder for folder in source.parents if folder.name != 'share']
+    installed = [folder / 'share' / 'osmabench_ros' for folder in (*above, Path(sys.prefix))]
+    for share in (source, *installed):
         path = share.joinpath(*parts)
         if path.exists():
             return path
-    places = ', '.join(map(str, share_directories()))
+    places = ', '.join(map(str, (source, *installed)))
     raise ConfigError(f'{"/".join(parts)} is in none of {places}; reinstall the package')
 
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from itertools import count
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -199,7 +198,7 @@ class ModelClient:
             expected = self.ledger.reserve(request)
             self.ledger.settle(expected, expected)
             raise NotAskedError('a dry run asks nobody')
-        for number in count():
+        for number in range(self.attempts):
             try:
                 return self._try_once(request, number, parse)
             except interface.UnavailableError as error:
