@@ -416,7 +416,7 @@ def _check_configuration(plan: RunPlan) -> None:
 def _refuse_other_report(root: Path) -> None:
     file = root / 'report.json'
     own = report_model.MATRIX_SCHEMA
-    schema = files.read_json(file).get('schema_name') if file.exists() else own
+    schema = read_model(dict[str, Any], file).get('schema_name') if file.exists() else own
     if schema != own:
         raise RunError(f'{file} is not a report of a matrix ({schema}); choose another --out')
 

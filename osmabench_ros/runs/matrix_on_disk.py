@@ -220,7 +220,7 @@ class MatrixOnDisk:
         found: dict[str, set[str]] = {}
         for run in self.runs():
             if run.state is RunState.DONE:
-                manifest = files.read_json(self.root / run.run_id / MANIFEST)
+                manifest = run_manifest.read_manifest(self.root / run.run_id)
                 for name, version in manifest.get('versions', {}).items():
                     found.setdefault(name, set()).add(str(version))
         return {name: frozenset(versions) for name, versions in found.items()}

@@ -241,7 +241,7 @@ def describe_shared(plan: RunPlan, scene_digest: str) -> dict[str, Any]:
 def read_manifest(directory: Path) -> Mapping[str, Any]:
     """Return the manifest of a run or of what runs share, empty if there is none yet."""
     manifest = directory / MANIFEST
-    return files.read_json(manifest) if manifest.exists() else {}
+    return read_model(dict[str, Any], manifest) if manifest.exists() else {}
 
 
 def add_warning(plan: RunPlan, text: str) -> None:
@@ -409,7 +409,7 @@ def forget_scores(plan: RunPlan) -> None:
 def finish_run(plan: RunPlan) -> None:
     """Record the digests of a run's results in its manifest, and its metrics over all classes."""
     manifest = plan.directory / MANIFEST
-    before = files.read_json(manifest)
+    before = read_model(dict[str, Any], manifest)
     written = (plan.report_file, plan.directory / OVER_TIME)
     results = {file.name: files.sha256_of(file) for file in written if file.exists()}
     if before.get(RESULTS) != results:

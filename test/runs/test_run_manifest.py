@@ -10,6 +10,7 @@ import pytest
 from support.world.runs import matrix_config, plans_of
 
 from osmabench_ros.base.files import read_json, sha256_of
+from osmabench_ros.errors import RunError
 from osmabench_ros.runs import host
 from osmabench_ros.runs.host import SOURCES, commit_of, host_facts, renderer
 from osmabench_ros.runs.run_manifest import describe_run, read_warnings, write_run_manifest
@@ -83,6 +84,13 @@ def test_warnings_are_kept_and_collected_once(plan, home):
     write_run_manifest(plan, 'x', ['dark', 'short'])
     shutil.copytree(plan.root, two.root)
     assert read_warnings([plan, two]) == ('dark', 'short')
+
+
+def test_a_manifest_that_is_a_list_is_named(plan):
+    write_run_manifest(plan, '')
+    (plan.directory / 'manifest.json').write_text('[]')
+    with pytest.raises(RunError, match=r'manifest\.json is malformed: '):
+        read_warnings([plan])
 
 
 def test_the_commit_of_the_sources_is_recorded(tmp_path):
