@@ -171,7 +171,9 @@ def _items(value: AnswerValue, *, ids: bool) -> list[AnswerItem]:
     """Return the items of a list, names in one spelling and by the head of their synonyms."""
     if ids:
         text = ' '.join(map(str, value)) if isinstance(value, tuple) else str(value)
-        return [int(item) for item in re.findall(r'\d+', text)]
+        # A number of thousands of digits, which Python does not convert, counts as a wrong name.
+        found = re.findall(r'\d+|inf', text)
+        return [int(x) if x.isdigit() and len(x) <= 18 else x for x in found]
     if isinstance(value, tuple):
         names = [str(item) for item in value]
     else:
@@ -188,15 +190,11 @@ def _same_items(question: Question, value: AnswerValue) -> Grade:
     ids = any(isinstance(item, int) for item in question.answer)
     right, said = (_items(items, ids=ids) for items in (question.answer, value))
     if question.answer_type is AnswerType.SET:
-        right = list(dict.fromkeys(right))
-        said = list(dict.fromkeys(said))
-        shared = len(set(right) & set(said))
-        same = set(right) == set(said)
-    else:
-        shared, same = _longest_common(right, said), right == said
+        right, said = (sorted(set(items), key=str) for items in (right, said))
+    shared = _longest_common(right, said)
     total = len(right) + len(said)
     score = 2 * shared / total if total else 1.0
-    return Grade(same, f'{shared} of {len(right)} with {len(said)} named', score)
+    return Grade(right == said, f'{shared} of {len(right)} with {len(said)} named', score)
 
 
 def _longest_common(first: Sequence[AnswerItem], second: Sequence[AnswerItem]) -> int:

@@ -5,13 +5,15 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from osmabench_ros.base.strict import PathBelow
 
-AnswerItem = str | int | float
+# An integer of more digits is read as a float, infinite if it is none, as arithmetic wants it.
+_Integer = Annotated[int, Field(gt=-(10**18), lt=10**18)]
+AnswerItem = str | _Integer | float
 # 'yes' or 'no', a number, text, or several of them, as the question's `AnswerType` says.
 AnswerValue = AnswerItem | tuple[AnswerItem, ...]
 

@@ -193,7 +193,7 @@ def answer_type_of(answer: str) -> AnswerType:
     number = as_number(answer)
     is_number = number is not None and plain(answer).lstrip('+-').replace('.', '', 1).isdigit()
     if is_number and number is not None:
-        return AnswerType.INTEGER if number == int(number) else AnswerType.NUMBER
+        return AnswerType.INTEGER if number.is_integer() else AnswerType.NUMBER
     return AnswerType.TEXT
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from osmabench_ros.errors import QuestionError
+from osmabench_ros.vqa.judging.deterministic import DeterministicJudge
 from osmabench_ros.vqa.question_files import digest, read_records, to_json_line, write_records
 from osmabench_ros.vqa.questions import (
     Answer,
@@ -41,6 +42,25 @@ def asked(kind, answer, **more):
 def test_an_answer_that_is_not_of_its_type_is_refused(kind, answer, more, fault):
     with pytest.raises(ValueError, match=f'question "q".*{fault}'):
         asked(kind, answer, **more)
+
+
+@pytest.mark.parametrize('value', ['1' * 400, f'[{"1" * 400}, 2, 3]', f'"{"1" * 5000}"'])
+@pytest.mark.parametrize(
+    ('kind', 'right'),
+    [('integer', 3), ('coordinates', (1, 2, 3)), ('box', (0, 0, 0, 1, 1, 1)), ('set', (2, 3))],
+)
+def test_a_number_of_hundreds_of_digits_is_a_wrong_answer(tmp_path, kind, right, value):
+    file = tmp_path / 'answers.jsonl'
+    file.write_text(f'{{"question_id": "q", "answerer": "a", "value": {value}}}\n')
+    (verdict,) = DeterministicJudge().judge([(asked(kind, right), *read_records(file, Answer))])
+    assert not verdict.correct
+
+
+def test_a_right_place_is_not_infinitely_far_away(tmp_path):
+    line = to_json_line(asked('coordinates', (1, 2, 3)))
+    (tmp_path / 'questions.jsonl').write_text(line.replace('[1,', f'[{"1" * 400},'))
+    with pytest.raises(QuestionError, match='3 lengths'):
+        read_records(tmp_path / 'questions.jsonl', Question)
 
 
 CHOICE = asked('choice', 'b', options=('a', 'b'), images=('1.png',), context_change='moved')

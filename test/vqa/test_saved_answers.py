@@ -103,6 +103,12 @@ def test_answers_without_a_verdict_are_judged_and_without_scene_are_one_group(tm
     assert given['categories'] == {'c': 1.0, 'd': 0.0}
 
 
+def test_a_right_answer_may_be_a_number_of_hundreds_of_digits(tmp_path):
+    path = write(tmp_path / 'hall_baseline_evaluated.json', row(answer='1' * 400, said='3'))
+    (given, *_) = saved_answers().score(read_saved_answers([path]))
+    assert given['accuracy'] == 0.0
+
+
 @pytest.mark.parametrize(
     ('line', 'fault'),
     [
