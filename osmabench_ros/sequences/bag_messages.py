@@ -136,9 +136,9 @@ class Codec:
         return cast(Intrinsics, self._decode(topic, data, TYPES[topic], convert))
 
     def frame_id(self, image: bytes, message_type: str) -> str:
-        """Return the frame of a serialized colour image; errors as of `frame`."""
+        """Return the frame of a serialized colour image, the contract's if empty; see `frame`."""
         header = self._decode(contract.COLOR, image, message_type, lambda image: image.header)
-        return str(header.frame_id).lstrip('/')
+        return str(header.frame_id).lstrip('/') or contract.CAMERA_FRAME
 
     def _decode(self, topic: str, data: bytes, kind: str, convert: Callable[[Any], Any]) -> Any:
         try:

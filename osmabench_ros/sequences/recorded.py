@@ -161,8 +161,7 @@ class BagSequence(layout.RecordedSequence):
             if part == contract.DEPTH_INFO and not camera:
                 camera = item.data
             if part == contract.COLOR and part not in stamps:
-                found_id = self._codec.frame_id(item.data, item.message_type)
-                self._frame_id = found_id or contract.CAMERA_FRAME
+                self._frame_id = self._codec.frame_id(item.data, item.message_type)
             if stamp_ns is not None:
                 stamps.setdefault(part, set()).add(stamp_ns)
         self._require({*stamps, *others})

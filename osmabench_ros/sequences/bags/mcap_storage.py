@@ -118,8 +118,7 @@ class McapFile:
         self._chunks = sorted(chunks.values(), key=lambda item: item.message_start_time)
         if statistics.message_count:
             self.span_ns = statistics.message_start_time, statistics.message_end_time
-        counts: dict[int, int] = statistics.channel_message_counts
-        return counts
+        return dict(statistics.channel_message_counts)
 
     def _scan(self) -> Mapping[int, int]:
         """Take topics and counts from the messages themselves."""
