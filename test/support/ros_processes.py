@@ -7,19 +7,14 @@ import subprocess
 import sys
 from contextlib import closing, contextmanager
 
-from osmabench_ros.base.contract import FRAME_TOPICS, STEP_RUN
+from osmabench_ros.base.contract import CONTRACT, FRAME_TOPICS, STEP_RUN
 from osmabench_ros.bringup.isolation import make_isolated_environment
 from osmabench_ros.errors import SequenceError
 from osmabench_ros.sequences.bags.recording_report import read_report
 from support import TESTS
 from support.waiting import Spinner, wait_until
 
-IMAGE, POSE = 'sensor_msgs/msg/Image', 'geometry_msgs/msg/PoseStamped'
-KINDS = {
-    '/run_info': 'osmabench_ros/msg/RunInfo',
-    '/label_info': 'osmabench_ros/msg/LabelInfo',
-    '/clock': 'rosgraph_msgs/msg/Clock',
-}
+KINDS = {f'/{item.name.lstrip("/")}': item.message_type for item in CONTRACT}
 
 
 @contextmanager
@@ -55,7 +50,7 @@ class Listener(Spinner):
 
         from osmabench_ros.ros.messages.message_definitions import message_class
 
-        kind = KINDS.get(topic, IMAGE if 'image' in topic else POSE)
+        kind = KINDS.get(topic, 'geometry_msgs/msg/PoseStamped')
         latched = kind.startswith('osmabench_ros')
         policy = DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
         profile = QoSProfile(history=HistoryPolicy.KEEP_ALL, depth=1, durability=policy)
