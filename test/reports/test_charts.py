@@ -9,14 +9,9 @@ import pytest
 import vl_convert
 from support.world.matrix import HOSTILE, changed_run
 
-from osmabench_ros.reports import matrix_charts
+from osmabench_ros.reports import matrix_charts, vega
 from osmabench_ros.reports.content import Dialogue
 from osmabench_ros.reports.tidy import join_runs
-from osmabench_ros.reports.vega import (
-    assign_method_colors,
-    use_light_colors,
-    write_images,
-)
 
 VQA = ('exact_questions', '', 'accuracy', '')
 
@@ -39,7 +34,7 @@ def rows_of(chart):
 
 def drawn(chart):
     assert chart is not None
-    return vl_convert.vegalite_to_svg(use_light_colors(chart))
+    return vl_convert.vegalite_to_svg(vega.use_light_colors(chart))
 
 
 @pytest.fixture(scope='module')
@@ -59,7 +54,7 @@ def test_colours_come_from_the_page(charts):
         assert 'var(--ink)' in text
         assert re.search(r'var\(--series-[1-6]\)', text)
         assert not re.search(r'#[0-9a-f]{6}', text)
-        assert 'var(' not in json.dumps(use_light_colors(chart or {}))
+        assert 'var(' not in json.dumps(vega.use_light_colors(chart or {}))
 
 
 def test_names_are_text_even_if_they_look_like_markup_or_expressions(runs):
@@ -116,18 +111,18 @@ def test_references_are_named_and_have_no_bars(runs):
 
 def test_a_method_keeps_its_colour_in_every_report():
     bundled = [item.name for item in entry_points(group='osmabench.mappers')]
-    alone = {name: assign_method_colors([name])[name] for name in bundled}
+    alone = {name: vega.assign_method_colors([name])[name] for name in bundled}
     others = ['mine', 'ours', 'theirs']
-    assert alone == {name: assign_method_colors([name])[name] for name in reversed(bundled)}
+    assert alone == {name: vega.assign_method_colors([name])[name] for name in reversed(bundled)}
     mapping = [name for name in bundled if not name.startswith('offline')]
     assert len({alone[name] for name in mapping}) == len(mapping) == 6
-    assert {name: assign_method_colors(mapping)[name] for name in mapping} == {
+    assert {name: vega.assign_method_colors(mapping)[name] for name in mapping} == {
         name: alone[name] for name in mapping
     }
     for names in itertools.permutations(others):
-        assert assign_method_colors(names) == assign_method_colors(others)
-        assert len(set(assign_method_colors(names).values())) == 3
-    assert set(assign_method_colors([*others, *bundled])) == {*others, *bundled}
+        assert vega.assign_method_colors(names) == vega.assign_method_colors(others)
+        assert len(set(vega.assign_method_colors(names).values())) == 3
+    assert set(vega.assign_method_colors([*others, *bundled])) == {*others, *bundled}
 
 
 def test_a_chart_is_as_high_as_its_runs_need(runs):
@@ -142,6 +137,6 @@ def test_a_chart_is_as_high_as_its_runs_need(runs):
 
 
 def test_images_are_written_in_every_format(charts, tmp_path):
-    write_images({'conditions': charts[0]}, tmp_path)
+    vega.write_images({'conditions': charts[0]}, tmp_path)
     starts = {file.suffix: file.read_bytes()[:5] for file in tmp_path.iterdir()}
     assert starts == {'.svg': b'<svg ', '.pdf': b'%PDF-', '.png': b'\x89PNG\r'}

@@ -1,3 +1,4 @@
+import colorsys
 from dataclasses import replace
 
 import numpy as np
@@ -6,12 +7,8 @@ from support.world.graphs import thing
 from support.world.outcomes import POINTS, SOFA, TABLE, context
 
 from osmabench_ros.maps.semantic_map import DenseMap, SemanticMap
-from osmabench_ros.reports.palette import (
-    HALLUCINATED,
-    PointOutcome,
-    assign_class_colors,
-    name_color,
-)
+from osmabench_ros.reports import palette
+from osmabench_ros.reports.palette import HALLUCINATED, PointOutcome, assign_class_colors
 from osmabench_ros.reports.pictures import graph_errors
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
@@ -83,9 +80,9 @@ def test_words_outside_the_label_set_have_colours_of_their_own():
     graph = graph_of((1, 'sofa', 0), (2, 'sofa bed', 2), (3, '', 4))
     colors = graph_errors.assign_node_colors(graph, LABELS)
     assert colors[1] == assign_class_colors(LABELS)[SOFA]
-    assert colors[2] == name_color('sofa bed') != name_color('bed sofa')
+    assert colors[2] == palette.name_color('sofa bed') != palette.name_color('bed sofa')
     assert colors[3] == assign_class_colors(LABELS)[UNLABELLED]
-    assert graph_errors.assign_node_colors(graph, None)[1] == name_color('sofa')
+    assert graph_errors.assign_node_colors(graph, None)[1] == palette.name_color('sofa')
 
 
 def test_nodes_are_right_wrong_invented_or_missed():
@@ -123,3 +120,35 @@ def test_the_largest_distance_is_the_gate_of_the_suite():
     gated = SuiteConfig(name='osma_segmentation', options={'max_distance_m': 0.3})
     assert graph_errors.read_max_distance([gated]) == 0.3
     assert graph_errors.read_max_distance([SuiteConfig(name='map_geometry')]) == 0.1
+
+
+THINGS = [f'thing {letter}' for letter in 'abcdefghijklmnopqrstuvwxyzäöü']
+MANY = LabelSet.from_names('many', THINGS, structure=['floor', 'wall', 'ceiling'])
+
+
+def test_every_class_has_a_colour_of_its_own():
+    colors = assign_class_colors(MANY)
+    assert set(colors) == {UNLABELLED, *MANY.ids.tolist()}
+    assert len(set(colors.values())) == len(colors)
+
+
+def test_structure_is_paler_than_things():
+    def saturation(name):
+        return colorsys.rgb_to_hsv(
+            *(v / 255 for v in assign_class_colors(MANY)[MANY.id_of(name)])
+        )[1]
+
+    assert max(map(saturation, ['floor', 'wall', 'ceiling'])) < min(map(saturation, THINGS))
+
+
+def test_ids_without_a_colour_look_unlabelled():
+    colors = assign_class_colors(MANY)
+    found = palette.color_labels(np.array([1, UNLABELLED, -1, 60000]), colors)
+    assert found[0].tolist() == list(colors[1])
+    assert (found[1:] == colors[UNLABELLED]).all()
+
+
+def test_outcomes_differ_in_brightness_too():
+    light = sorted(np.dot(item.color, (0.2126, 0.7152, 0.0722)) for item in PointOutcome)
+    assert min(np.diff(light)) > 8
+    assert palette.format_hex_color((0, 114, 178)) == '#0072b2'

@@ -19,14 +19,16 @@ def question(number):
     return Question(f'q-{number}', 's', 'scene', 'Cat', f'text {number}', AnswerType.YES_NO, 'yes')
 
 
+def write(folder, name, *records):
+    write_records(folder / 'vqa' / f'{name}.jsonl', records)
+
+
 @pytest.fixture
 def folder(tmp_path):
     claim_folder(tmp_path)
-    write_records(tmp_path / 'vqa' / 'questions.jsonl', [question(i) for i in range(3)])
-    answers = [Answer('q-2', 'no', 'a'), Answer('q-0', 'yes', 'a', (4,))]
-    write_records(tmp_path / 'vqa' / 'answers.jsonl', answers)
-    verdicts = [Verdict('q-0', True, 'j'), Verdict('q-2', False, 'j')]
-    write_records(tmp_path / 'vqa' / 'verdicts.jsonl', verdicts)
+    write(tmp_path, 'questions', *map(question, range(3)))
+    write(tmp_path, 'answers', Answer('q-2', 'no', 'a'), Answer('q-0', 'yes', 'a', (4,)))
+    write(tmp_path, 'verdicts', Verdict('q-0', True, 'j'), Verdict('q-2', False, 'j'))
     return tmp_path
 
 
@@ -39,7 +41,7 @@ def test_answers_join_by_id_and_missing_ones_are_unanswered(folder):
 
 def test_a_question_says_how_much_of_its_objects_was_visible(folder):
     known = replace(question(1), provenance={'kind': 'height', 'visible_share': '0.048'})
-    write_records(folder / 'vqa' / 'questions.jsonl', [question(0), known])
+    write(folder, 'questions', question(0), known)
     rows = content.build_question_rows(content.read_dialogue(folder))
     assert [(row['kind'], row['visible']) for row in rows] == [
         ('', ''), ('height', '4.8% of the surface')
@@ -47,11 +49,8 @@ def test_a_question_says_how_much_of_its_objects_was_visible(folder):
 
 
 def test_questions_that_were_not_applicable_are_neither_wrong_nor_compared(folder):
-    verdicts = [
-        Verdict('q-0', True, 'j'),
-        Verdict('q-2', False, 'j', answered=False, reason=UNSERVED),
-    ]
-    write_records(folder / 'vqa' / 'verdicts.jsonl', verdicts)
+    unserved = Verdict('q-2', False, 'j', answered=False, reason=UNSERVED)
+    write(folder, 'verdicts', Verdict('q-0', True, 'j'), unserved)
     dialogue = content.read_dialogue(folder)
     assert content.build_answer_rows(dialogue, ())['q-2']['verdict'] == 'not applicable'
     assert dialogue.correct == {('scene', 'q-0'): True, ('scene', 'q-1'): False}
@@ -116,7 +115,7 @@ def test_the_change_between_runs_is_paired_by_question(folder):
 
 def test_a_question_written_about_a_frame_shows_that_frame(folder):
     about = replace(question(0), evidence=Evidence(frames=(4,)))
-    write_records(folder / 'vqa' / 'questions.jsonl', [about, question(1), question(2)])
+    write(folder, 'questions', about, question(1), question(2))
     frames = [SampleFrame(index, 0.0, 'uri', {}) for index in (1, 4)]
     rows = content.build_answer_rows(content.read_dialogue(folder), frames)
     assert rows['q-0']['frame'] == {'index': 4, 'boxes': {}}
@@ -124,12 +123,10 @@ def test_a_question_written_about_a_frame_shows_that_frame(folder):
 
 
 def test_questions_of_several_suites_follow_each_other_and_the_folder_itself_wins(folder):
-    other = folder / 'vqa' / 'another_suite'
-    write_records(other / 'questions.jsonl', [question(0), question(9)])
-    write_records(other / 'answers.jsonl', [Answer('q-0', 'no', 'b'), Answer('q-9', 'yes', 'b')])
-    write_records(
-        other / 'verdicts.jsonl', [Verdict('q-0', False, 'j'), Verdict('q-9', True, 'j')]
-    )
+    other = 'another_suite'
+    write(folder, f'{other}/questions', question(0), question(9))
+    write(folder, f'{other}/answers', Answer('q-0', 'no', 'b'), Answer('q-9', 'yes', 'b'))
+    write(folder, f'{other}/verdicts', Verdict('q-0', False, 'j'), Verdict('q-9', True, 'j'))
     rows = content.build_answer_rows(content.read_dialogue(folder), ())
     assert list(rows) == ['q-0', 'q-1', 'q-2', 'q-9']
     assert [rows[key]['verdict'] for key in ('q-0', 'q-9')] == ['right', 'right']
@@ -141,9 +138,9 @@ def test_options_changes_and_what_was_looked_up_go_with_their_questions(folder):
         context_change='The sofa was moved.',
     )  # fmt: skip
     used = ToolUse('distance', '{"first": 1}', '<b>2</b>')
-    write_records(folder / 'vqa' / 'questions.jsonl', [choice, question(1)])
-    answers = [Answer('q-0', 'b', 'tools', transcript=(used,)), Answer('q-1', 'yes', 'tools')]
-    write_records(folder / 'vqa' / 'answers.jsonl', answers)
+    write(folder, 'questions', choice, question(1))
+    answer = Answer('q-0', 'b', 'tools', transcript=(used,))
+    write(folder, 'answers', answer, Answer('q-1', 'yes', 'tools'))
     dialogue = content.read_dialogue(folder)
     first, second = content.build_question_rows(dialogue)
     assert (first['options'], first['changed']) == (['a', 'b'], 'The sofa was moved.')

@@ -9,12 +9,7 @@ from support.commands import osmabench
 from support.world.matrix import changed_run
 
 from osmabench_ros.errors import ConfigError
-from osmabench_ros.reports.export import (
-    PaperTable,
-    build_headline_paper_table,
-    export_matrix,
-    read_runs,
-)
+from osmabench_ros.reports import export
 
 
 @pytest.fixture(scope='module')
@@ -32,7 +27,7 @@ def test_the_tables_hold_the_figures_of_the_runs(out, left):
         for line in (out / 'headline.md').read_text().splitlines()
         if line.startswith('|')
     ]
-    runs = read_runs(left)
+    runs = export.read_runs(left)
     assert [row[:2] for row in rows] == [
         [run.condition, f'{run.mapper} (reference)'.replace('_', r'\_')] for run in runs
     ]
@@ -43,9 +38,9 @@ def test_the_tables_hold_the_figures_of_the_runs(out, left):
 
 
 def test_the_best_method_of_a_condition_is_bold_and_no_reference_is(left):
-    runs = read_runs(left)
-    assert not build_headline_paper_table(runs).bold.to_numpy().any()
-    table = build_headline_paper_table([changed_run(run, method=True) for run in runs])
+    runs = export.read_runs(left)
+    assert not export.build_headline_paper_table(runs).bold.to_numpy().any()
+    table = export.build_headline_paper_table([changed_run(run, method=True) for run in runs])
     assert table.bold['mAcc'].tolist() == [True, False, True, False]
     assert '**' in table.write_markdown()
     assert r'\textbf{' in table.write_latex()
@@ -54,7 +49,7 @@ def test_the_best_method_of_a_condition_is_bold_and_no_reference_is(left):
 def test_what_is_special_to_latex_and_markdown_is_escaped():
     index = pd.MultiIndex.from_tuples([(r'a\b{c}',)], names=['x & y'])
     cells = pd.DataFrame({'50 %': ['1 | 2']}, index)
-    table = PaperTable('a_b', cells, cells == '')
+    table = export.PaperTable('a_b', cells, cells == '')
     assert r'x \& y & 50 \% \\' in table.write_latex()
     assert r'a\textbackslash{}b\{c\} & 1 | 2 \\' in table.write_latex()
     assert r'| a\\b{c} | 1 \| 2 |' in table.write_markdown()
@@ -82,14 +77,14 @@ def test_the_references_are_those_of_what_was_used(out):
 @pytest.mark.full
 def test_a_suite_that_was_not_run_is_refused(left, tmp_path):
     with pytest.raises(ConfigError, match='has suite "osma".*osma_segmentation'):
-        export_matrix(left, tmp_path / 'out', ['osma'])
+        export.export_matrix(left, tmp_path / 'out', ['osma'])
     assert not (tmp_path / 'out').exists()
-    files = export_matrix(left, tmp_path / 'out', ['exact_questions'])
+    files = export.export_matrix(left, tmp_path / 'out', ['exact_questions'])
     assert {file.stem for file in files if file.suffix == '.tex'} == {
         'headline',
         'exact_questions',
     }
     (tmp_path / 'out' / 'mine.txt').write_text('mine')
-    export_matrix(left, tmp_path / 'out', ['osma_segmentation'])
+    export.export_matrix(left, tmp_path / 'out', ['osma_segmentation'])
     assert (tmp_path / 'out' / 'osma_segmentation.tex').exists()
     assert (tmp_path / 'out' / 'mine.txt').read_text() == 'mine'

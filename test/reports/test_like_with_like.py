@@ -10,12 +10,8 @@ from support.world.matrix import config
 from osmabench_ros.errors import RunError
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.reports.matrix import write_matrix_report
+from osmabench_ros.runs import evaluation
 from osmabench_ros.runs.config import SuiteConfig
-from osmabench_ros.runs.evaluation import (
-    EvaluationInputs,
-    evaluate_map,
-    identify_unnamed_run,
-)
 from osmabench_ros.sequences.ground_truth import write_ground_truth
 from osmabench_ros.vqa.question_files import write_records
 from osmabench_ros.vqa.questions import AnswerType, Question
@@ -28,19 +24,13 @@ def scored(folder, truth=None, asked=(ASKED,), geometry=None, **answering):
     write_map(labelled_map(), folder / 'map')
     write_ground_truth(truth or ground_truth(), folder / 'ground_truth')
     write_records(folder / 'questions.jsonl', asked)
-    inputs = EvaluationInputs(
-        identify_unnamed_run(),
-        folder / 'map',
-        folder / 'ground_truth',
-        folder / 'out',
-        folder / 'questions.jsonl',
-        device='cpu',
-    )
+    places = (folder / name for name in ('map', 'ground_truth', 'out', 'questions.jsonl'))
+    inputs = evaluation.EvaluationInputs(evaluation.identify_unnamed_run(), *places, device='cpu')
     suites = [
         SuiteConfig(name='map_geometry', options=geometry or {}),
         SuiteConfig(name='exact_questions', options={'embedding': 'off', **answering}),
     ]
-    evaluate_map(inputs, suites)
+    evaluation.evaluate_map(inputs, suites)
     return folder / 'out'
 
 

@@ -1,17 +1,20 @@
-import dataclasses
+import csv
 import io
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 from support.world.matrix import config
 
 from osmabench_ros.base.files import claim_folder, write_json
+from osmabench_ros.metrics.record import COLUMNS
+from osmabench_ros.reports.cells import write_csv_text
 from osmabench_ros.reports.matrix import write_matrix_report
 from osmabench_ros.reports.terminal import print_report
 from osmabench_ros.runs.config import Requirement
-from osmabench_ros.runs.report_model import MatrixReport, Status
+from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
 from osmabench_ros.runs.run_manifest import PAGES
 
 
@@ -60,7 +63,7 @@ def test_thresholds_of_time_are_held_against_the_timings_of_the_runs(matrix, tmp
 @pytest.mark.full
 def test_warnings_of_runs_are_on_the_page_and_in_the_terminal(matrix, tmp_path):
     root = shutil.copytree(matrix.root, tmp_path / 'matrix')
-    plans = [dataclasses.replace(plan, root=root) for plan in matrix.plans]
+    plans = [replace(plan, root=root) for plan in matrix.plans]
     reported = 'condition "dynamic" changes nothing on scene <a>[b]'
     write_json(plans[0].directory / 'manifest.json', {'warnings': [reported]})
     report = write_matrix_report(config(), plans, matrix.report.runs, root)
@@ -73,13 +76,13 @@ def test_warnings_of_runs_are_on_the_page_and_in_the_terminal(matrix, tmp_path):
     for text in (path, few):
         assert f'{text}</p>' in (root / 'report.html').read_text()
     assert 'changes nothing on scene &lt;a&gt;[b]</p>' in (root / 'report.html').read_text()
-    printed = _printed(report, root, width=80)
+    shown = printed(report, root, width=80)
     for text in (reported, path, few):
-        assert f'warning: {text}' in printed
+        assert f'warning: {text}' in shown
 
 
 def test_the_terminal_shows_every_run(written, matrix):
-    text = _printed(written, matrix.root)
+    text = printed(written, matrix.root)
     assert text.split('realtime run')[0].count('noisy_oracle') == 2
     assert text.count('failed') >= 3
     assert str(matrix.root / 'report.html') in text
@@ -90,11 +93,11 @@ def test_maps_are_compared_over_the_questions_that_all_of_them_can_serve(
     matrix, tmp_path, monkeypatch
 ):
     root = shutil.copytree(matrix.root, tmp_path / 'matrix')
-    plans = [dataclasses.replace(plan, root=root) for plan in matrix.plans]
+    plans = [replace(plan, root=root) for plan in matrix.plans]
 
     def unable(record):
         lost = (record.metric, record.class_name) == ('accuracy', 'Measurement')
-        return dataclasses.replace(record, value=None) if lost else record
+        return replace(record, value=None) if lost else record
 
     # As if the flawed maps had nothing to count.
     runs = [
@@ -116,7 +119,7 @@ def test_maps_are_compared_over_the_questions_that_all_of_them_can_serve(
         right = sum(record.value * record.n for record in parts)
         assert item.n == sum(record.n for record in parts) == 4
         assert abs(item.value - right / item.n) < 1e-12
-    for text in ((root / 'report.html').read_text(), _printed(whole, root)):
+    for text in ((root / 'report.html').read_text(), printed(whole, root)):
         assert 'VQA common' in text
         assert 'of the questions, due to noisy' in text
     monkeypatch.setattr('osmabench_ros.reports.matrix.MOST_ON_ONE_PAGE', 1)
@@ -129,12 +132,37 @@ def test_maps_are_compared_over_the_questions_that_all_of_them_can_serve(
 def test_where_all_maps_can_serve_the_same_questions_there_is_one_figure(written, matrix, html):
     assert not any(item.metric == 'accuracy_of_common' for item in written.metrics)
     assert any(item.metric == 'accuracy_macro' for item in written.metrics)
-    for text in (html, _printed(written, matrix.root)):
+    for text in (html, printed(written, matrix.root)):
         assert 'VQA common' not in text
         assert 'VQA macro' in text
 
 
-def _printed(report, root, width=200, **options):
+def printed(report, root, width=200, **options):
     console = Console(file=io.StringIO(), width=width)
     print_report(report, root, console, **options)
     return console.file.getvalue()
+
+
+def read(report):
+    text = write_csv_text(COLUMNS, map(vars, report.metrics))
+    return list(csv.DictReader(io.StringIO(text, newline='')))
+
+
+def test_every_record_is_a_row_with_the_columns_of_the_json(matrix):
+    rows = read(matrix.report)
+    assert len(rows) == len(matrix.report.metrics) > 50
+    assert list(rows[0]) == list(COLUMNS)
+    for row, record in zip(rows, matrix.report.metrics, strict=True):
+        assert row['value'] == ('' if record.value is None else repr(record.value))
+        assert row['applicable'] == str(record.applicable).lower()
+        assert row['mode'] == (record.mode or '')
+
+
+def test_spreadsheets_find_no_formulas(matrix):
+    run = matrix.report.runs[0]
+    record = replace(run.metrics[0], class_name='=cmd()', value=-0.5)
+    report = MatrixReport(
+        name='x', passed=True, runs=(RunReport(run_id='r', status=run.status, metrics=(record,)),)
+    )
+    (row,) = read(report)
+    assert (row['class_name'], row['value']) == ("'=cmd()", '-0.5')

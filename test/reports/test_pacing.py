@@ -4,12 +4,10 @@ import json
 import re
 
 import pytest
-from rich.console import Console
+from reports.test_matrix import printed
 
 from osmabench_ros.errors import RunError
 from osmabench_ros.reports.pacing import PacingView, read_timed_runs
-from osmabench_ros.reports.terminal import print_report
-from osmabench_ros.reports.tidy import join_runs
 from osmabench_ros.runs.report_model import MatrixReport, RunReport, Status
 
 
@@ -28,14 +26,8 @@ def test_realtime_runs_tell_every_node_and_lockstep_runs_that_nothing_is_lost(ht
     assert '<a href="#time">' in html
 
 
-def printed(report, root):
-    console = Console(width=140, record=True, file=open('/dev/null', 'w'))  # noqa: SIM115
-    print_report(report, root, console)
-    return re.sub(r' +', ' ', console.export_text())
-
-
 def test_the_terminal_tells_the_same(matrix):
-    text = printed(matrix.report, matrix.root)
+    text = re.sub(r' +', ' ', printed(matrix.report, matrix.root))
     assert ' mapper 12 9 8 3 25.0 12.3 45.6 78.9 250.0 10.0' in text
     assert 'map staleness 4.2 s' in text
     assert 'no frame is lost in lockstep: 24 frames in 2 runs' in text
@@ -55,14 +47,13 @@ def test_a_broken_file_is_named(matrix, tmp_path):
         printed(MatrixReport(name='n', passed=True, runs=(run,)), tmp_path)
 
 
-def test_which_realtime_runs_were_measured_alone_is_told(matrix):
+def test_which_realtime_runs_were_measured_alone_is_told(matrix, runs):
     realtime = [
         file
         for file in (plan.directory / 'timings.json' for plan in matrix.plans)
         if file.exists() and json.loads(file.read_text())['pacing'] == 'realtime'
     ]
     assert len(realtime) == 2
-    runs = join_runs(matrix.plans, matrix.report.runs)
     assert PacingView(read_timed_runs(runs)).company == [(0, 2)]
     text = realtime[0].read_text()
     realtime[0].write_text(json.dumps({**json.loads(text), 'runs_at_once': 4}))

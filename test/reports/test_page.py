@@ -15,7 +15,6 @@ from support.world.matrix import HOSTILE
 from osmabench_ros.base.files import claim_folder
 from osmabench_ros.reports import content
 from osmabench_ros.reports.page.page import list_home_advantages, write_page
-from osmabench_ros.reports.tidy import join_runs
 from osmabench_ros.runs.config import MapperConfig
 
 
@@ -36,11 +35,10 @@ def elements(html):
     return Elements(html).found
 
 
-def test_bundled_mappers_are_said_to_be_at_home(matrix, written, html):
+def test_bundled_mappers_are_said_to_be_at_home(runs, html):
     [notice] = re.findall(r'<strong>Shared assumptions\.</strong>(.*?)</p>', html)
     assert 'oracle reads ground-truth images' in notice
     assert 'definitions of the benchmark' in notice
-    runs = join_runs(matrix.plans, written.runs)
     foreign = MapperConfig(name='oracle', command=('ros2', 'run', 'a', 'b'))
     abroad = [replace(run, plan=replace(run.plan, mapper=foreign)) for run in runs]
     assert list_home_advantages(abroad) == {}
@@ -148,9 +146,9 @@ def test_encoders_and_labels_made_by_machine_are_named(matrix, tmp_path):
     assert '<th scope="row">prompts</th><td>ToyCLIP &lt;b&gt;</td>' in html
 
 
-def test_a_large_matrix_shows_the_pictures_of_its_first_runs(matrix, monkeypatch):
+def test_a_large_matrix_shows_the_pictures_of_its_first_runs(runs, monkeypatch):
     monkeypatch.setattr(content, 'MOST_ILLUSTRATED', 1)
-    sections = content.gather(join_runs(matrix.plans, matrix.report.runs)).sections
+    sections = content.gather(runs).sections
     assert [section.pictures is not None for section in sections] == [True] + [False] * 5
     # Failed runs are never left out.
     assert [section.shown for section in sections] == [True, False, True, False, False, True]

@@ -11,11 +11,12 @@ from osmabench_ros.reports.tidy import join_runs
 from osmabench_ros.runs.report_model import join_run
 
 
-def with_figures(run, *figures, mode=''):
-    """Return a run with figures more: suite, metric, class and value."""
+def with_metrics(run, metrics, mode=''):
+    """Return a run with more metrics: by suite and metric, the values by class."""
     records = (
         MetricRecord(suite, mode, metric, name, value, n=8)
-        for suite, metric, name, value in figures
+        for (suite, metric), values in metrics.items()
+        for name, value in values.items()
     )
     return changed_run(run, [*run.report.metrics, *join_run(run.plan.identity, records)])
 
@@ -27,19 +28,15 @@ def texts(table):
 @pytest.fixture
 def runs(matrix):
     first, second, *others = join_runs(matrix.plans, matrix.report.runs)
-    first = with_figures(
-        first,
-        ('space3d', 'accuracy', '', 0.75),
-        ('space3d', 'accuracy', 'navigation', 0.5),
-        ('hypo3d', 'accuracy_told', '', 0.875),
-        ('hypo3d', 'accuracy_told', 'Scale', 1.0),
-        ('hypo3d', 'accuracy_told', 'removal', 0.25),
-        ('hypo3d', 'imagination_gap', '', 0.125),
-        ('hypo3d', 'imagination_gap', 'removal', -0.5),
-        ('hypo3d', 'staleness', '', 0.6),
-        ('hypo3d', 'frames_until_updated', '', 25.0),
-    )
-    return [first, with_figures(second, ('space3d', 'accuracy', '', 0.5)), *others]
+    metrics = {
+        ('space3d', 'accuracy'): {'': 0.75, 'navigation': 0.5},
+        ('hypo3d', 'accuracy_told'): {'': 0.875, 'Scale': 1.0, 'removal': 0.25},
+        ('hypo3d', 'imagination_gap'): {'': 0.125, 'removal': -0.5},
+        ('hypo3d', 'staleness'): {'': 0.6},
+        ('hypo3d', 'frames_until_updated'): {'': 25.0},
+    }
+    second = with_metrics(second, {('space3d', 'accuracy'): {'': 0.5}})
+    return [with_metrics(first, metrics), second, *others]
 
 
 def test_kinds_of_questions_and_types_of_changes_are_columns(runs):
@@ -66,32 +63,21 @@ def test_the_page_shows_them_and_leaves_out_the_section_without_any(runs):
 
 def test_each_protocol_has_the_figures_of_its_field(matrix):
     run, *_ = join_runs(matrix.plans, matrix.report.runs)
-    run = with_figures(
-        run,
-        ('cospace', 'accuracy', '', 0.5),
-        ('cospace', 'accuracy', 'DIR-Rec', 0.25),
-        ('cospace', 'baseline_random', '', 0.25),
-        ('grounding', 'acc_025', '', 0.5),
-        ('grounding', 'acc_05', '', 0.25),
-        ('grounding', 'acc_025', 'unique', 0.75),
-        ('promptgt', 'accuracy_faithful', '', 1.0),
-        ('promptgt', 'accuracy_faithful', 'PromptGT-Existence', 0.5),
-        mode='strict',
-    )
-    run = with_figures(
-        run,
-        ('promptgt', 'accuracy_block', 'Relations', 0.875),
-        ('cospace', 'accuracy', 'DIR-Rec', 1.0),
-        mode='compat',
-    )
-    run = with_figures(
-        run,
-        ('exact_questions', 'accuracy', 'Measurement', 0.125),
-        ('exact_questions', 'accuracy', 'Relations-Spatial', 0.75),
-        ('exact_questions', 'accuracy', 'Relations-Functional', 0.25),
-        ('promptgt', 'fidelity', '', 0.5),
-        ('promptgt', 'fidelity', 'count', 0.375),
-    )
+    strict = {
+        ('cospace', 'accuracy'): {'': 0.5, 'DIR-Rec': 0.25},
+        ('cospace', 'baseline_random'): {'': 0.25},
+        ('grounding', 'acc_025'): {'': 0.5, 'unique': 0.75},
+        ('grounding', 'acc_05'): {'': 0.25},
+        ('promptgt', 'accuracy_faithful'): {'': 1.0, 'PromptGT-Existence': 0.5},
+    }
+    compat = {
+        ('promptgt', 'accuracy_block'): {'Relations': 0.875},
+        ('cospace', 'accuracy'): {'DIR-Rec': 1.0},
+    }
+    run = with_metrics(with_metrics(run, strict, 'strict'), compat, 'compat')
+    kinds = {'Measurement': 0.125, 'Relations-Spatial': 0.75, 'Relations-Functional': 0.25}
+    run = with_metrics(run, {('exact_questions', 'accuracy'): kinds})
+    run = with_metrics(run, {('promptgt', 'fidelity'): {'': 0.5, 'count': 0.375}})
     tables = build_protocol_tables([run])
     shown = [(t.suite, tuple(t.cells), texts(t)) for t in tables]
     blocks = ('Standard VQA | Measurements', 'PromptGT | Measurements',

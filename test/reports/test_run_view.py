@@ -45,8 +45,8 @@ def moved(run, scene, value=0.6, **seeds):
     return changed_run(run, metrics, scene_key=key, method_seed=seeds.get('method'))
 
 
-def test_paths_and_repetitions_count_within_their_scene(matrix):
-    first = tidy.join_runs(matrix.plans, matrix.report.runs)[0]
+def test_paths_and_repetitions_count_within_their_scene(runs):
+    first = runs[0]
     runs = [
         moved(first, 'hall', 0.2, path=1, method=1), moved(first, 'hall', 0.4, path=1, method=2),
         moved(first, 'hall', 0.7, path=2, method=1), moved(first, 'shed', 0.9, path=1, method=1),
