@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import functools
 import importlib.util
+import json
 import os
 import signal
 import subprocess
@@ -189,6 +190,20 @@ def _remove_segments(config, unlocked_s):
         with contextlib.suppress(FileNotFoundError):  # another worker was first
             if time.time() - lock_file.stat().st_mtime >= unlocked_s:
                 remove_if_dead(lock_file)
+
+
+@pytest.fixture
+def write_file(tmp_path):
+    """What writes a text, bytes, or other data as JSON into a file of the test, and returns it."""
+
+    def write(name, content):
+        if not isinstance(content, str | bytes):
+            content = json.dumps(content)
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
 
 
 @pytest.fixture

@@ -15,3 +15,8 @@ def figure_of(records, metric, class_name='', **parts):
     wanted = {'metric': metric, 'class_name': class_name, **parts}
     [found] = [item for item in records if wanted.items() <= vars(item).items()]
     return found.value
+
+
+def assert_values(found, class_name='', **expected):
+    """Compare values of records by metric and class, those of a class or of all."""
+    assert {name: found[name, class_name].value for name in expected} == expected

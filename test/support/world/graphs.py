@@ -96,9 +96,12 @@ def vocabulary(graph, *others):
     return LabelSet.from_names('test', names, structure=('floor', 'wall'))
 
 
-def as_map(graph, label_set=None):
-    """Return a map that holds nothing but a graph."""
-    return SemanticMap(MapHeader(Provenance('test')), graph, label_set=label_set)
+EMPTY = SceneGraph()
+
+
+def as_map(graph=EMPTY, label_set=None, dense=None, method='test'):
+    """Return a map that holds nothing but a graph or points."""
+    return SemanticMap(MapHeader(Provenance(method)), graph, dense, label_set)
 
 
 def nodes_of(boxes, label_set):

@@ -124,6 +124,12 @@ def camera_at(x, y, z, yaw_rad=0.0):
     return Pose.from_yaw(yaw_rad, (x, y, z)) @ OPTICAL_IN_LINK
 
 
+def render_in(simulator, lighting, pose):
+    """Render a view in a light."""
+    simulator.set_lighting(lighting)
+    return simulator.render(pose)
+
+
 # Height and length in plan of the ramp of `ramp_house`, which begins at x = 1.
 STOREY_M, RAMP_RUN_M = 2.8, 8.0
 
