@@ -4,16 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.world.graphs import ground_truth_of, nodes_of
+from support.world.graphs import as_map, ground_truth_of, nodes_of
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.maps.semantic_map import (
-    DenseMap,
-    FeatureSpace,
-    MapHeader,
-    Provenance,
-    SemanticMap,
-)
+from osmabench_ros.maps.semantic_map import DenseMap, FeatureSpace
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.scene_graph import (
@@ -74,7 +68,7 @@ def ground_truth():
 
 def map_of(cloud):
     dense = DenseMap(cloud.points, labels=cloud.labels, instances=cloud.instances)
-    return SemanticMap(MapHeader(Provenance('test')), scene_graph(), dense, LABELS)
+    return as_map(scene_graph(), LABELS, dense)
 
 
 @pytest.fixture(scope='session')
@@ -84,11 +78,14 @@ def perfect_map():
 
 
 @pytest.fixture
-def with_dense(perfect_map):
-    """Replace parts of the dense map."""
+def with_map(context):
+    """Return the context of a map of which the graph, the label set, or arrays are replaced."""
 
     def edit(**parts):
-        return replace(perfect_map, dense=replace(perfect_map.dense, **parts))
+        full = context.semantic_map
+        own = {name: parts.pop(name) for name in ('graph', 'label_set') if name in parts}
+        dense = replace(full.dense, **parts)
+        return replace(context, semantic_map=replace(full, dense=dense, **own))
 
     return edit
 

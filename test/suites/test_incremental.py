@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 from support.figures import figure_of
 
@@ -8,12 +6,12 @@ from osmabench_ros.suites.map_geometry import MapGeometrySuite
 from osmabench_ros.suites.osma_segmentation import OsmaSegmentationSuite
 
 
-def test_scores_grow_with_the_map_and_early_quality_counts(context, with_dense):
+def test_scores_grow_with_the_map_and_early_quality_counts(context, with_map):
     x = context.semantic_map.dense.points[:, 0]
     suites = [MapGeometrySuite(options={}), OsmaSegmentationSuite(options={})]
 
     def score(seen):
-        here = replace(context, semantic_map=with_dense(valid=x < seen))
+        here = with_map(valid=x < seen)
         records = (record for suite in suites for record in suite.evaluate(here))
         return ScoresAtTime(10 * seen, 2.0 * seen, tuple(records))
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support import upstream_tiles
 from support.figures import figures
 
 from osmabench_ros.errors import MetricError
@@ -10,6 +11,7 @@ from osmabench_ros.maps.semantic_map import FeatureSpace
 from osmabench_ros.metrics.tiers import TieredObject, collect_tiers, write_tiers
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.suites.openlex3d import OpenLex3DSuite
+from osmabench_ros.suites.suite import SuiteContext
 
 WORDS = ('chair', 'desk', 'floor', 'seat', 'stool', 'table')
 DIMENSION = 8
@@ -78,11 +80,13 @@ def test_every_label_asks_for_all_objects_that_bear_it(context, tmp_path):
     assert found['strict', 'ap50'].value == 1.0
 
 
-def test_queries_come_from_a_mapping_file_or_a_level(context, tmp_path):
+def test_queries_come_from_a_mapping_file_or_a_level(context, tmp_path, write_file):
     objects = [TieredObject(2, ('table',), ('seat',)), TieredObject(3, ('chair',))]
     write_tiers(collect_tiers(objects), tmp_path / 'tiers.json')
-    mapping = tmp_path / 'gt_categories_query_to_object_mapping_l0.json'
-    mapping.write_text('{"level0": {"stool": [3], "table": [77]}}')
+    mapping = write_file(
+        'gt_categories_query_to_object_mapping_l0.json',
+        '{"level0": {"stool": [3], "table": [77]}}',
+    )
     named = with_features(context, {1: 'floor', 2: 'table', 3: 'stool'})
     options = {'tiers': tmp_path / 'tiers.json', 'max_distance_m': 0.1}
     found = evaluate(named, **options, queries=mapping)
@@ -100,11 +104,10 @@ def test_queries_come_from_a_mapping_file_or_a_level(context, tmp_path):
     assert asked[-1] == 'seat table'
 
 
-def test_prompts_of_a_data_set_are_harder_than_the_words_of_a_scene(context, tmp_path):
+def test_prompts_of_a_data_set_are_harder_than_the_words_of_a_scene(context, tmp_path, write_file):
     objects = [TieredObject(2, ('table',)), TieredObject(3, ('chair',))]
     write_tiers(collect_tiers(objects), tmp_path / 'tiers.json')
-    prompts = tmp_path / 'prompt_list.txt'
-    prompts.write_text(' chair\ndesk\nstool\ntable\n')
+    prompts = write_file('prompt_list.txt', ' chair\ndesk\nstool\ntable\n')
     named = with_features(context, {1: 'floor', 2: 'desk+table', 3: 'desk+chair'})
     options = {'tiers': tmp_path / 'tiers.json', 'max_distance_m': 0.1}
     few = evaluate(named, **options)
@@ -190,11 +193,54 @@ def test_a_feature_of_zeros_is_no_word_in_strict_mode(named, tiers):
     assert found['compat', 'top1_missing'].value == pytest.approx(0.0, abs=0.02)
 
 
-def test_labels_made_by_machine_are_said_to_be(named, tiers, tmp_path):
+def test_labels_made_by_machine_are_said_to_be(named, tiers, write_file):
     assert evaluate(named, tiers=tiers)['', 'machine_made_labels'].value == 0.0
     data = json.loads(tiers.read_text())
     data['dataset']['machine_made'] = True
-    made = tmp_path / 'made.json'
-    made.write_text(json.dumps(data))
+    made = write_file('made.json', data)
     record = evaluate(named, tiers=made)['', 'machine_made_labels']
     assert (record.value, record.n, record.higher_is_better) == (1.0, 2, False)
+
+
+OURS = {
+    'synonyms': 'synonym', 'depictions': 'depiction', 'vis_sim': 'visually_similar',
+    'ranking overall': 'set_ranking',
+}  # fmt: skip
+
+
+def metric_name(theirs):
+    """Return the suite's name of a metric of the published code."""
+    if theirs.startswith('top'):
+        head, _, category = theirs.partition('_')
+        return f'{head}_{OURS.get(category, category)}'
+    return OURS.get(theirs, theirs.replace('ranking ', 'set_ranking_'))
+
+
+@pytest.mark.parametrize('alignment', upstream_tiles.ALIGNMENTS)
+def test_compat_equals_the_published_code(alignment, ground_truth):
+    truth = upstream_tiles.true_surface()
+    context = SuiteContext(
+        'tiles',
+        upstream_tiles.map_with_errors(),
+        replace(ground_truth, surface=truth, unseen=truth.select(np.zeros(len(truth), bool))),
+        device='cpu',
+        text_encoder=upstream_tiles.encode,
+    )
+    files = {
+        'tiers': upstream_tiles.TIERS,
+        'prompts': upstream_tiles.PROMPTS,
+        'queries': upstream_tiles.QUERIES,
+    }
+    suite = OpenLex3DSuite(
+        options={**files, 'mask_alignment': alignment, 'top_n': upstream_tiles.TOP_N}
+    )
+    ours = {r.metric: r.value for r in suite.evaluate(context) if r.mode == 'compat'}
+    theirs = json.loads(upstream_tiles.RESULTS.read_text())[alignment]
+    assert len(theirs) == 24
+    # A metric without any object is NaN there (null in the file) and not applicable here.
+    assert [name for name, value in theirs.items() if value is None] == [
+        'ranking secondary_overshooting'
+    ]
+    assert {name: ours[metric_name(name)] for name in theirs} == pytest.approx(theirs, abs=1e-12)
+    assert 0.1 < theirs['top1_synonyms'] < 0.9
+    assert 0.01 < theirs['map'] < 0.9

@@ -33,13 +33,10 @@ def test_a_faultless_map_scores_one(context):
     assert found['strict', 'macc', ''].low is None
 
 
-def test_an_unmapped_table_costs_strict_its_class_and_compat_nothing_it_should(
-    context, with_dense
-):
+def test_an_unmapped_table_costs_strict_its_class_and_compat_nothing_it_should(context, with_map):
     dense = context.semantic_map.dense
     table = dense.labels == context.ground_truth.label_set.id_of('table')
-    broken = replace(context, semantic_map=with_dense(valid=~table))
-    found = evaluate(broken)
+    found = evaluate(with_map(valid=~table))
     assert found['strict', 'class_accuracy', 'table'].value == 0.0
     assert found['strict', 'macc', ''].value == pytest.approx(2 / 3, abs=2e-3)
     n = found['strict', 'macc', ''].n
@@ -48,15 +45,12 @@ def test_an_unmapped_table_costs_strict_its_class_and_compat_nothing_it_should(
     assert found['compat', 'iou', 'floor'].value < found['strict', 'iou', 'floor'].value
 
 
-def test_invented_surface_costs_strict_and_not_compat(context, with_dense):
+def test_invented_surface_costs_strict_and_not_compat(context, with_map):
     dense = context.semantic_map.dense
     ghost = dense.points + np.array([0, 0, 20], np.float32)
-    dirty = with_dense(
-        points=np.concatenate([dense.points, ghost]),
-        labels=np.tile(dense.labels, 2),
-        instances=np.tile(dense.instances, 2),
-    )
-    found = evaluate(replace(context, semantic_map=dirty))
+    points = np.concatenate([dense.points, ghost])
+    twice = {name: np.tile(getattr(dense, name), 2) for name in ('labels', 'instances')}
+    found = evaluate(with_map(points=points, **twice))
     assert found['compat', 'miou', ''].value == pytest.approx(1.0, abs=5e-3)
     assert found['strict', 'miou', ''].value == pytest.approx(0.5, abs=0.05)
     assert found['strict', 'hallucinated', ''].value == 0.5
@@ -81,24 +75,21 @@ def test_maps_without_labels_or_points_are_not_applicable_not_zero(context, perf
         assert all(not item.applicable and item.value is None for item in found.values())
 
 
-def test_an_empty_map_misses_everything(context, with_dense):
+def test_an_empty_map_misses_everything(with_map):
     empty = np.zeros(0, np.int32)
-    nothing = with_dense(points=np.zeros((0, 3), np.float32), labels=empty, instances=empty)
-    found = evaluate(replace(context, semantic_map=nothing))
+    found = evaluate(with_map(points=np.zeros((0, 3), np.float32), labels=empty, instances=empty))
     assert found['strict', 'macc', ''].value == 0.0
     assert found['strict', 'missing', ''].value == 1.0
     assert found['compat', 'macc', ''].value == 0.0
     assert not found['strict', 'hallucinated', ''].applicable
 
 
-def test_another_label_set_is_translated_by_name(context, perfect_map):
+def test_another_label_set_is_translated_by_name(context, perfect_map, with_map):
     other = LabelSet.from_names('wide', ['aquarium', 'Chair', 'FLOOR', 'zebra'], first_id=50)
-    dense = perfect_map.dense
     own = context.ground_truth.label_set
     table = {own.id_of('chair'): 51, own.id_of('floor'): 52, own.id_of('table'): 53}
-    labels = np.array([table[int(item)] for item in dense.labels], np.int32)
-    moved = replace(perfect_map, label_set=other, dense=replace(dense, labels=labels))
-    found = evaluate(replace(context, semantic_map=moved))
+    labels = np.array([table[int(item)] for item in perfect_map.dense.labels], np.int32)
+    found = evaluate(with_map(label_set=other, labels=labels))
     assert found['strict', 'class_accuracy', 'floor'].value == pytest.approx(1, abs=2e-3)
     assert found['strict', 'class_accuracy', 'table'].value == 0.0
     lost = found['strict', 'outside_vocabulary', ''].value
@@ -106,22 +97,11 @@ def test_another_label_set_is_translated_by_name(context, perfect_map):
     assert found['strict', 'unlabelled', ''].value == 0.0
 
 
-def test_points_without_labels_take_those_of_their_nodes_and_ranks_give_top_k(
-    context, perfect_map
-):
-    wrong_first = (ScoredLabel('lamp'), ScoredLabel('table'))
-    nodes = (
-        SceneNode(1, labels=(ScoredLabel('floor'),)),
-        SceneNode(2, labels=wrong_first),
-        SceneNode(3, labels=(ScoredLabel('chair'),)),
-    )
-    bare = replace(
-        perfect_map,
-        graph=SceneGraph(nodes),
-        label_set=None,
-        dense=replace(perfect_map.dense, labels=None),
-    )
-    found = evaluate(replace(context, semantic_map=bare), top_k=(1, 2))
+def test_points_without_labels_take_those_of_their_nodes_and_ranks_give_top_k(with_map):
+    names = {1: ['floor'], 2: ['lamp', 'table'], 3: ['chair']}
+    nodes = (SceneNode(i, labels=tuple(map(ScoredLabel, own))) for i, own in names.items())
+    bare = with_map(labels=None, graph=SceneGraph(tuple(nodes)), label_set=None)
+    found = evaluate(bare, top_k=(1, 2))
     assert found['strict', 'class_accuracy', 'table'].value == 0.0
     assert found['strict', 'top1_accuracy', ''].value == pytest.approx(
         found['strict', 'accuracy', ''].value
@@ -144,26 +124,23 @@ def test_a_labeller_names_feature_maps_from_the_vocabulary_of_the_mode(asking):
         ({'valid': np.zeros(2, bool)}, r'valid have shape \(2,\)'),
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(context, with_dense, parts, message):
+def test_arrays_that_do_not_fit_are_refused(with_map, parts, message):
     with pytest.raises(MetricError, match=message):
-        evaluate(replace(context, semantic_map=with_dense(**parts)))
+        evaluate(with_map(**parts))
 
 
-def test_labels_unknown_to_the_label_set_and_nan_points_are_refused(
-    context, perfect_map, with_dense
-):
+def test_labels_unknown_to_the_label_set_and_nan_points_are_refused(perfect_map, with_map):
     dense = perfect_map.dense
     labels = np.full(len(dense.points), 4711, np.int32)
     with pytest.raises(MetricError, match='4711'):
-        evaluate(replace(context, semantic_map=with_dense(labels=labels)))
+        evaluate(with_map(labels=labels))
     with pytest.raises(MetricError, match='no label set'):
-        evaluate(replace(context, semantic_map=replace(perfect_map, label_set=None)))
+        evaluate(with_map(label_set=None))
     points = dense.points.copy()
     points[5, 1] = np.nan
     with pytest.raises(MetricError, match=r'map: 1 of \d+ points have NaN'):
-        evaluate(replace(context, semantic_map=with_dense(points=points)))
-    unlabelled = with_dense(labels=np.full(len(dense.points), UNLABELLED, np.int32))
-    found = evaluate(replace(context, semantic_map=unlabelled))
+        evaluate(with_map(points=points))
+    found = evaluate(with_map(labels=np.full(len(dense.points), UNLABELLED, np.int32)))
     assert found['strict', 'unlabelled', ''].value == 1.0
 
 

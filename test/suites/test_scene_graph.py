@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from support.figures import figures
+from support.figures import assert_values, figures
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.scene_graph import (
@@ -22,16 +22,33 @@ def evaluate(context, **options):
 
 
 def with_graph(context, *nodes, edges=()):
-    graph = SceneGraph(nodes, edges)
+    """Return a context with a map of nodes; numbers are those of the faultless map."""
+    known = context.semantic_map.graph.by_id
+    nodes = [known[node] if isinstance(node, int) else node for node in nodes]
+    ids = {node.id for node in nodes}
+    kept = tuple(n if n.parent in ids else replace(n, parent=None) for n in nodes)
+    graph = SceneGraph(kept, edges)
     return replace(context, semantic_map=replace(context.semantic_map, graph=graph))
 
 
-@pytest.mark.parametrize('match', ['masks', 'boxes'])
+def renamed(perfect_map, node_id, *names):
+    """Return a node of the faultless map with other names."""
+    labels = tuple(name if isinstance(name, ScoredLabel) else ScoredLabel(name) for name in names)
+    return replace(perfect_map.graph.by_id[node_id], labels=labels)
+
+
+def assert_precision(found, value, n):
+    assert (found['node_precision', ''].value, found['node_precision', ''].n) == (value, n)
+
+
+both_matches = pytest.mark.parametrize('match', ['masks', 'boxes'])
+
+
+@both_matches
 def test_the_true_graph_scores_one(context, match):
     found = evaluate(context, match=match)
-    for metric in ('node_precision', 'node_recall', 'label_accuracy', 'relation_recall'):
-        assert found[metric, ''].value == 1.0, metric
-    assert found['box_iou', ''].value == 1.0
+    names = 'node_precision', 'node_recall', 'label_accuracy', 'relation_recall', 'box_iou'
+    assert_values(found, **dict.fromkeys(names, 1.0))
     assert found['node_recall', ''].n == 2
     assert found['attribute_accuracy', 'color'].value == 1.0
     assert not found['attribute_accuracy', 'material'].applicable
@@ -40,126 +57,88 @@ def test_the_true_graph_scores_one(context, match):
 
 
 def test_labels_by_synonym_and_by_similarity(context, perfect_map):
-    by_id = perfect_map.graph.by_id
-    table = replace(by_id[2], labels=(ScoredLabel('desk-like thing'),), parent=None)
-    chair = replace(by_id[3], labels=(ScoredLabel('Chair'),), parent=None)
-    renamed = with_graph(context, table, chair)
-    asked = replace(renamed, similarity=lambda a, b: 0.9 if 'desk' in a and b == 'table' else 0.1)
+    table, chair = renamed(perfect_map, 2, 'desk-like thing'), renamed(perfect_map, 3, 'Chair')
+    other = with_graph(context, table, chair)
+    asked = replace(other, similarity=lambda a, b: 0.9 if 'desk' in a and b == 'table' else 0.1)
     found = evaluate(asked)
-    assert found['label_accuracy', ''].value == 0.5
-    assert found['label_accuracy_synonym', ''].value == 0.5
-    assert found['label_accuracy_embedding', ''].value == 1.0
-    assert ('label_accuracy_embedding', '') not in evaluate(renamed)
-    assert (found['relation_recall', ''].value, found['relation_f1', ''].value) == (0.0, 0.0)
+    assert_values(found, label_accuracy=0.5, label_accuracy_synonym=0.5)
+    assert_values(found, label_accuracy_embedding=1.0, relation_recall=0.0, relation_f1=0.0)
+    assert ('label_accuracy_embedding', '') not in evaluate(other)
 
 
 def test_a_graph_without_relations_has_found_none(context, perfect_map):
-    nodes = (replace(node, parent=None) for node in perfect_map.graph.nodes)
-    found = evaluate(with_graph(context, *nodes))
+    found = evaluate(with_graph(context, *perfect_map.graph.nodes))
     assert found['relation_f1', ''].applicable
-    values = {found[metric, ''].value for metric in ('relation_recall', 'relation_f1')}
-    assert values == {0.0}
+    assert_values(found, relation_recall=0.0, relation_f1=0.0)
 
 
 def test_of_many_names_the_best_is_the_answer(context, perfect_map):
     by_id = perfect_map.graph.by_id
     names = [ScoredLabel('lamp', 0.9), *(ScoredLabel(by_id[i].label, 0.8) for i in (2, 3))]
-    nodes = (replace(by_id[i], labels=tuple(names), parent=None) for i in (2, 3))
-    found = evaluate(with_graph(context, *nodes))
-    assert found['label_accuracy', ''].value == 0.0
-    assert found['label_accuracy_synonym', ''].value == 0.0
+    found = evaluate(with_graph(context, *(renamed(perfect_map, i, *names) for i in (2, 3))))
+    assert_values(found, label_accuracy=0.0, label_accuracy_synonym=0.0)
 
 
-def test_ghost_nodes_cost_precision_and_lost_ones_recall(context, perfect_map):
-    table = replace(perfect_map.graph.by_id[2], parent=None)
-    found = evaluate(with_graph(context, table, GHOST), match='boxes')
-    assert found['node_precision', ''].value == 0.5
-    assert found['node_recall', ''].value == 0.5
-    assert found['node_f1', ''].value == 0.5
+def test_ghost_nodes_cost_precision_and_lost_ones_recall(context):
+    found = evaluate(with_graph(context, 2, GHOST), match='boxes')
+    assert_values(found, node_precision=0.5, node_recall=0.5, node_f1=0.5)
 
 
-def test_a_node_on_the_floor_is_neither_right_nor_wrong(context, perfect_map):
-    floor, table = (
-        SceneNode(i, labels=node.labels, box=node.box)
-        for i, node in perfect_map.graph.by_id.items()
-        if i in (1, 2)
-    )
-    found = evaluate(with_graph(context, floor, table), match='boxes')
-    assert found['node_precision', ''].value == 1.0
-    assert found['node_precision', ''].n == 1
+def test_a_node_on_the_floor_is_neither_right_nor_wrong(context):
+    assert_precision(evaluate(with_graph(context, 1, 2), match='boxes'), 1.0, 1)
 
 
-@pytest.mark.parametrize('match', ['masks', 'boxes'])
+@both_matches
 def test_an_object_where_there_is_a_floor_is_made_up(context, perfect_map, match):
-    floor, table = (perfect_map.graph.by_id[i] for i in (1, 2))
-    lamp = SceneNode(1, labels=(ScoredLabel('lamp'),), box=floor.box)
-    nodes = (lamp, replace(table, parent=None))
-    found = evaluate(with_graph(context, *nodes), match=match)
-    assert (found['node_precision', ''].value, found['node_precision', ''].n) == (0.5, 2)
+    lamp = SceneNode(1, labels=(ScoredLabel('lamp'),), box=perfect_map.graph.by_id[1].box)
+    assert_precision(evaluate(with_graph(context, lamp, 2), match=match), 0.5, 2)
 
 
 @pytest.mark.parametrize('kind', [NodeKind.OBJECT, NodeKind.BACKGROUND])
-def test_an_object_does_not_hide_behind_the_kind_of_its_node(context, perfect_map, kind):
-    floor, table = (replace(perfect_map.graph.by_id[i], parent=None) for i in (1, 2))
-    nodes, edges = (floor, table, replace(GHOST, kind=kind)), (SceneEdge(50, 2, 'on'),)
-    found = evaluate(with_graph(context, *nodes, edges=edges), match='boxes')
-    assert (found['node_precision', ''].value, found['node_precision', ''].n) == (0.5, 2)
-    assert found['relation_precision', ''].value == 0.0
-    assert found['unmatched_relations', ''].value == 1.0
+def test_an_object_does_not_hide_behind_the_kind_of_its_node(context, kind):
+    made = with_graph(context, 1, 2, replace(GHOST, kind=kind), edges=(SceneEdge(50, 2, 'on'),))
+    found = evaluate(made, match='boxes')
+    assert_precision(found, 0.5, 2)
+    assert_values(found, relation_precision=0.0, unmatched_relations=1.0)
 
 
-def test_boxes_that_are_missing_count(context, perfect_map):
-    everything, table = evaluate(context), replace(perfect_map.graph.by_id[2], parent=None)
-    found = evaluate(with_graph(context, table))
-    assert found['matched_box_iou', ''].value == 1.0
-    assert found['box_iou', ''].value == everything['box_iou', ''].value / 2
+def test_boxes_that_are_missing_count(context):
+    found = evaluate(with_graph(context, 2))
+    assert_values(found, matched_box_iou=1.0, box_iou=evaluate(context)['box_iou', ''].value / 2)
 
 
-def test_wrong_relations_cost_precision(context, perfect_map):
-    nodes = (replace(perfect_map.graph.by_id[i], parent=None) for i in (2, 3))
+def test_wrong_relations_cost_precision(context):
     edges = (SceneEdge(2, 3, 'beside'), SceneEdge(2, 3, 'in'), SceneEdge(2, 3, 'loves'))
-    found = evaluate(with_graph(context, *nodes, edges=edges))
-    assert found['relation_precision', ''].value == 0.5
-    assert found['relation_recall', ''].value == 1.0
-    assert found['relation_recall_at_20', ''].value == 1.0
-    assert found['triplet_recall', ''].value == 1.0
-    assert found['unknown_relations', ''].value == 1.0
+    found = evaluate(with_graph(context, 2, 3, edges=edges))
+    assert_values(found, relation_precision=0.5, relation_recall=1.0, relation_recall_at_20=1.0)
+    assert_values(found, triplet_recall=1.0, unknown_relations=1.0)
     assert not found['unknown_relations', ''].higher_is_better
 
 
-@pytest.mark.parametrize('match', ['masks', 'boxes'])
+@both_matches
 @pytest.mark.parametrize(('name', 'counted'), [('chair', 1), ('', 1), ('lamp', 2)])
 def test_a_node_for_an_unseen_object_is_an_error_only_with_another_name(
     context, perfect_map, match, name, counted
 ):
     unseen = replace(context, ground_truth=replace(context.ground_truth, seen_instances=(1, 2)))
-    table, chair = (replace(perfect_map.graph.by_id[i], parent=None) for i in (2, 3))
-    named = replace(chair, labels=(ScoredLabel(name),) if name else ())
-    found = evaluate(with_graph(unseen, table, named), match=match)
-    assert found['node_precision', ''].value == 1 / counted
-    assert (found['node_precision', ''].n, found['node_recall', ''].n) == (counted, 1)
+    named = renamed(perfect_map, 3, *([name] if name else []))
+    found = evaluate(with_graph(unseen, 2, named), match=match)
+    assert_precision(found, 1 / counted, counted)
+    assert found['node_recall', ''].n == 1
 
 
-def test_relations_of_ghosts_take_the_places_of_better_ones(context, perfect_map):
-    nodes = [replace(perfect_map.graph.by_id[i], parent=None) for i in (2, 3)] + [GHOST]
+def test_relations_of_ghosts_take_the_places_of_better_ones(context):
     edges = (SceneEdge(50, 2, 'on', score=0.9), SceneEdge(3, 2, 'next to', score=0.5))
-    found = evaluate(with_graph(context, *nodes, edges=edges), match='boxes', recall_at=(1, 2))
-    assert found['relation_recall_at_1', ''].value == 0.0
-    assert found['relation_recall_at_2', ''].value == 1.0
-    assert found['relation_precision', ''].value == 0.5
-    assert found['unmatched_relations', ''].value == 1.0
+    made = with_graph(context, 2, 3, GHOST, edges=edges)
+    found = evaluate(made, match='boxes', recall_at=(1, 2))
+    assert_values(found, relation_recall_at_1=0.0, relation_recall_at_2=1.0)
+    assert_values(found, relation_precision=0.5, unmatched_relations=1.0)
 
 
-def test_relations_to_the_building_are_not_counted_as_relations_of_ghosts(context, perfect_map):
-    nodes = [
-        SceneNode(i, labels=node.labels, box=node.box)
-        for i, node in perfect_map.graph.by_id.items()
-        if i in (1, 2, 3)
-    ]
+def test_relations_to_the_building_are_not_counted_as_relations_of_ghosts(context):
     edges = (SceneEdge(2, 1, 'on', score=0.9), SceneEdge(3, 2, 'next to', score=0.5))
-    found = evaluate(with_graph(context, *nodes, edges=edges), match='boxes', recall_at=(1,))
-    assert found['unmatched_relations', ''].value == 0.0
-    assert found['relation_recall_at_1', ''].value == 1.0
+    found = evaluate(with_graph(context, 1, 2, 3, edges=edges), match='boxes', recall_at=(1,))
+    assert_values(found, unmatched_relations=0.0, relation_recall_at_1=1.0)
 
 
 def named_by_text(semantic_map, names):
@@ -169,44 +148,38 @@ def named_by_text(semantic_map, names):
 
 
 def test_nodes_known_by_features_alone_take_the_names_that_text_gives_them(context, perfect_map):
-    nodes = [replace(perfect_map.graph.by_id[i], parent=None, labels=()) for i in (2, 3)]
+    nodes = (renamed(perfect_map, i) for i in (2, 3))
     silent = with_graph(context, *nodes, edges=(SceneEdge(3, 2, 'next to'),))
     assert not evaluate(silent)['label_accuracy_synonym', ''].applicable
     found = evaluate(replace(silent, node_labeller=named_by_text))
-    assert found['label_accuracy', ''].value == 0.5
-    assert found['triplet_recall', ''].value == 0.0
-    assert found['relation_recall', ''].value == 1.0
+    assert_values(found, label_accuracy=0.5, triplet_recall=0.0, relation_recall=1.0)
 
 
-def test_a_map_that_names_its_nodes_speaks_for_itself(context, perfect_map):
+def test_a_map_that_names_its_nodes_speaks_for_itself(context):
     def labeller(*_):
         raise AssertionError('asked')
 
-    found = evaluate(replace(context, node_labeller=labeller))
-    assert found['label_accuracy', ''].value == 1.0
+    assert_values(evaluate(replace(context, node_labeller=labeller)), label_accuracy=1.0)
 
 
-@pytest.mark.parametrize('match', ['masks', 'boxes'])
+@both_matches
 def test_objects_that_a_method_left_out_of_its_graph_are_no_nodes(context, perfect_map, match):
-    table, chair = (replace(perfect_map.graph.by_id[i], parent=None) for i in (2, 3))
+    table, chair = (perfect_map.graph.by_id[i] for i in (2, 3))
     pruned = replace(chair, attributes={'in_scene_graph': False}, parent=2)
     kept = replace(table, attributes={'in_scene_graph': True}, parent=3)
     made = with_graph(context, kept, pruned, edges=(SceneEdge(3, 2, 'next to'),))
     found = evaluate(made, match=match)
-    assert (found['node_precision', ''].value, found['node_precision', ''].n) == (1.0, 1)
-    assert found['node_recall', ''].value == 0.5
-    assert (found['relation_recall', ''].value, found['relation_f1', ''].value) == (0.0, 0.0)
+    assert_precision(found, 1.0, 1)
+    assert_values(found, node_recall=0.5, relation_recall=0.0, relation_f1=0.0)
     masks = InstancesSuite(options={}).evaluate(made)
     assert {item.value for item in masks if item.metric == 'class_agnostic_ap50_coco'} == {1.0}
 
 
 def test_relations_of_nodes_for_unseen_things_take_no_place(context):
     unseen = replace(context, ground_truth=replace(context.ground_truth, seen_instances=(1, 2)))
-    graph = context.semantic_map.graph
-    assert evaluate(context)['unmatched_relations', ''].value == 0.0
-    found = evaluate(unseen)
-    assert any(edge.source == 3 for edge in graph.edges)
-    assert found['unmatched_relations', ''].value == 0.0
+    assert any(edge.source == 3 for edge in context.semantic_map.graph.edges)
+    for case in (context, unseen):
+        assert_values(evaluate(case), unmatched_relations=0.0)
 
 
 def with_visible_parts(context, *parts, share):

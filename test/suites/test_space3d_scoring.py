@@ -1,17 +1,25 @@
-"""Grades by rule, and verdicts of models as the published eval keeps them."""
+"""Scene folders, grades by rule, and verdicts of models as the published eval keeps them."""
 
 import csv
 import io
 import json
 
 import pytest
+from PIL import Image
 from support.commands import output_of
 from support.loopback_models import LoopbackModels, Misstep, cached_client
 from support.world.scenes import write_space3d_folder
 
-from osmabench_ros.errors import ConfigError, LanguageModelError, OsmabenchWarning, QuestionError
+from osmabench_ros.errors import (
+    ConfigError,
+    LanguageModelError,
+    OsmabenchError,
+    OsmabenchWarning,
+    QuestionError,
+)
 from osmabench_ros.metrics.record import Mode
 from osmabench_ros.suites.space3d import scoring
+from osmabench_ros.suites.space3d.scoring import ReferenceAnswer, SceneFolder, ShownAnswer
 
 KNOWN = {
     number: scoring.DetectedObject(class_name='chair', center=center, sizes=(1, 1, 1))
@@ -216,3 +224,74 @@ def test_compat_without_a_judge_and_answers_of_another_scene_are_refused(folder,
     (folder / 'answers.json').write_text('{"9": "x"}')
     with pytest.raises(QuestionError, match='answer 9 has no question'):
         score(folder, '--out', tmp_path / 'out')
+
+
+@pytest.fixture
+def scene_folder(tmp_path):
+    return SceneFolder(write_space3d_folder(tmp_path / 'two_rooms'))
+
+
+def test_a_folder_reads_back_as_it_was_written(scene_folder):
+    assert scene_folder.scene == 'two_rooms'
+    assert scene_folder.questions['1'] == 'How many chairs are there in the room?'
+    assert scene_folder.answers()['1'] == 'There are 5 chairs.'
+    image = ShownAnswer(
+        image_path='data/two_rooms/img/q2.png', example_answer='They face each other.'
+    )
+    assert scene_folder.references['2'] == ReferenceAnswer(
+        answer=image, prompt='Decide by the image.'
+    )
+    assert scene_folder.references['3'].answer == '7.903 m'
+    assert Image.open(io.BytesIO(scene_folder.image('2'))).getpixel((0, 0)) == (200, 30, 30)
+
+
+def test_objects_are_in_rooms_or_listed_after_them(scene_folder):
+    known = {number: item.class_name for number, item in scene_folder.detections.items()}
+    assert known[7] == 'bed'
+    scene_folder = SceneFolder(scene_folder.path)
+    file = scene_folder.path / 'misc/detections.json'
+    rooms = json.loads(file.read_text())
+    objects = {'9': {'class_name': 'tree', 'center': [20, 0, 0], 'sizes': [1, 1, 1]}}
+    for room in rooms.values():
+        objects.update(room.pop('objects'))
+    file.write_text(json.dumps({**rooms, 'objects': objects}))
+    found = {number: item.class_name for number, item in scene_folder.detections.items()}
+    assert found == {**known, 9: 'tree'}
+
+
+def replaced(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize(('file', 'old', 'new', 'fault'), [
+    ('questions.json', '"How many', '3, "x": "', r'questions\.json'),
+    ('ground_truth.json', '"3": {', '"8": {', 'question 3 of questions.json is missing'),
+    ('ground_truth.json', '"prompt"', '"promt"', 'promt'),
+    ('misc/detections.json', '"class_name": "bed"', '"class_name": ""', 'class_name'),
+    ('misc/detections.json', '"7"', '"seven"', r'objects\.seven.*pattern'),
+    ('misc/detections.json', '"7"', '"4"', 'object 4 is there twice'),
+    ('misc/detections.json', '1.4,', '-1.4,', r'objects\.7\.sizes'),
+])  # fmt: skip
+def test_what_is_malformed_is_named(scene_folder, file, old, new, fault):
+    replaced(scene_folder.path / file, old, new)
+    with pytest.raises(QuestionError, match=fault):
+        _ = (scene_folder.questions, scene_folder.references, scene_folder.detections)
+
+
+def test_missing_files_foreign_answers_and_broken_pictures_are_named(scene_folder, tmp_path):
+    (tmp_path / 'other.json').write_text('{"17": "yes"}')
+    with pytest.raises(QuestionError, match=r'other\.json: answer 17 has no question'):
+        scene_folder.answers(tmp_path / 'other.json')
+    (scene_folder.path / 'img/q2.png').write_bytes(b'no picture')
+    with pytest.raises(QuestionError, match=r'q2\.png is not an image'):
+        scene_folder.image('2')
+    (scene_folder.path / 'img/q2.png').unlink()
+    with pytest.raises(QuestionError, match=r'q2\.png'):
+        scene_folder.image('2')
+    with pytest.raises(QuestionError, match='question 1 has no image'):
+        scene_folder.image('1')
+    (scene_folder.path / 'answers.json').unlink()
+    with pytest.raises(OsmabenchError, match=r'answers\.json'):
+        scene_folder.answers()

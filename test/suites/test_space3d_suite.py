@@ -4,14 +4,13 @@ import dataclasses
 
 import numpy as np
 import pytest
-from support.world.graphs import ground_truth_of, thing
+from support.world.graphs import as_map, ground_truth_of, thing
 
-from osmabench_ros.geometry.boxes import AxisAlignedBox
-from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
+from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.semantics.cloud import LabelledCloud
 from osmabench_ros.semantics.labels import LabelSet
 from osmabench_ros.semantics.relations import derive_relations
-from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph
 from osmabench_ros.suites.space3d.suite import SPACE3D
 from osmabench_ros.suites.suite import SuiteContext, make_suite
 from osmabench_ros.vqa.answering.rule import RuleAnswerer
@@ -24,27 +23,22 @@ from osmabench_ros.vqa.wording import parsed
 WALL_X, DOOR_Y = (4.0, 4.2), 1.2
 
 
-def room(node_id, name, low, high):
-    box = AxisAlignedBox(np.array(low), np.array(high))
-    return SceneNode(node_id, NodeKind.ROOM, (ScoredLabel(name, 1.0),), box=box, source_id=name)
-
-
-def in_room(node, room_id):
-    return dataclasses.replace(node, parent=room_id)
+def in_room(room_id, *box):
+    return dataclasses.replace(thing(*box), parent=room_id)
 
 
 def flat():
     """Return two rooms: a table with four stools in a row, and a bed, a shelf and a chest."""
     nodes = [
         thing(1, 'floor', (0, 0, -0.1), (8.2, 4, 0.1), kind=NodeKind.BACKGROUND),
-        room(50, 'living room', (0, 0, 0), (4, 4, 2.5)),
-        room(51, 'bedroom', (4.2, 0, 0), (8.2, 4, 2.5)),
-        in_room(thing(3, 'table', (0, 2.85, 0), (1.6, 1.15, 0.7)), 50),
-        *(in_room(thing(4 + i, 'stool', (0.05 + 0.4 * i, 2.4, 0), (0.35, 0.4, 0.5)), 50)
+        thing(50, 'living room', (0, 0, 0), (4, 4, 2.5), kind=NodeKind.ROOM),
+        thing(51, 'bedroom', (4.2, 0, 0), (4, 4, 2.5), kind=NodeKind.ROOM),
+        in_room(50, 3, 'table', (0, 2.85, 0), (1.6, 1.15, 0.7)),
+        *(in_room(50, 4 + i, 'stool', (0.05 + 0.4 * i, 2.4, 0), (0.35, 0.4, 0.5))
           for i in range(4)),
-        in_room(thing(9, 'bed', (6.0, 2.8, 0), (2.0, 1.0, 0.5)), 51),
-        in_room(thing(10, 'chest', (4.6, 3.0, 0), (0.6, 0.5, 0.4)), 51),
-        in_room(thing(11, 'television', (0.2, 3.2, 0.7), (0.8, 0.2, 0.5)), 50),
+        in_room(51, 9, 'bed', (6.0, 2.8, 0), (2.0, 1.0, 0.5)),
+        in_room(51, 10, 'chest', (4.6, 3.0, 0), (0.6, 0.5, 0.4)),
+        in_room(50, 11, 'television', (0.2, 3.2, 0.7), (0.8, 0.2, 0.5)),
     ]  # fmt: skip
     return SceneGraph(tuple(nodes), derive_relations(nodes))
 
@@ -84,9 +78,7 @@ def truth():
 
 
 def perfect_map(truth):
-    header = MapHeader(Provenance('perfect'))
-    dense = DenseMap(truth.surface.points)
-    return SemanticMap(header, truth.graph, dense, label_set=truth.label_set)
+    return as_map(truth.graph, truth.label_set, DenseMap(truth.surface.points))
 
 
 @pytest.fixture(scope='module')

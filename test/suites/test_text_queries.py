@@ -39,9 +39,8 @@ def test_a_text_of_two_levels_is_two_queries():
     ]
 
 
-def test_a_mapping_file_is_read_level_by_level(tmp_path):
-    path = tmp_path / 'mapping.json'
-    path.write_text('{"level0": {"sofa": [1, 2]}, "level1": {"sun sofa": [2]}}')
+def test_a_mapping_file_is_read_level_by_level(write_file):
+    path = write_file('mapping.json', '{"level0": {"sofa": [1, 2]}, "level1": {"sun sofa": [2]}}')
     assert read_queries(path) == [TextQuery('sofa', (1, 2)), TextQuery('sun sofa', (2,))]
 
 
@@ -55,16 +54,14 @@ def test_a_mapping_file_is_read_level_by_level(tmp_path):
         ('{"level0": {}}', 'holds no queries'),
     ],
 )
-def test_a_malformed_mapping_is_named(text, fault, tmp_path):
-    path = tmp_path / 'mapping.json'
-    path.write_text(text)
+def test_a_malformed_mapping_is_named(text, fault, write_file):
+    path = write_file('mapping.json', text)
     with pytest.raises(MetricError, match=f'mapping.json: {fault}'):
         read_queries(path)
 
 
-def test_a_prompt_list_keeps_its_order(tmp_path):
-    path = tmp_path / 'prompt_list.txt'
-    path.write_text('sofa \n coffee table\nbed')
+def test_a_prompt_list_keeps_its_order(tmp_path, write_file):
+    path = write_file('prompt_list.txt', 'sofa \n coffee table\nbed')
     assert read_prompts(path) == ['sofa', 'coffee table', 'bed']
     path.write_text('')
     with pytest.raises(MetricError, match=r'prompt_list.txt: holds no prompts'):

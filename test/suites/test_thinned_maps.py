@@ -10,15 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.figures import figures
 from support.sizes import few
-from support.world.graphs import ground_truth_of
+from support.world.graphs import as_map, ground_truth_of
 
-from osmabench_ros.maps.semantic_map import (
-    DenseMap,
-    FeatureSpace,
-    MapHeader,
-    Provenance,
-    SemanticMap,
-)
+from osmabench_ros.maps.semantic_map import DenseMap, FeatureSpace, SemanticMap
 from osmabench_ros.metrics.geometry import POINT_RADIUS_M, compute_voxel_keys
 from osmabench_ros.metrics.tiers import TieredObject, collect_tiers, write_tiers
 from osmabench_ros.scenes.apartment.generate import generate_apartment
@@ -82,13 +76,8 @@ def test_thinning_never_raises_a_figure(ground_truth, tiers, share, rest, lifted
     )
     noise = rng.normal(0, 0.1, of_instances.shape).astype(np.float32)
     space = FeatureSpace('clip', of_instances + noise, 'ViT-H-14')
-    whole = SemanticMap(
-        MapHeader(Provenance('test')),
-        SceneGraph(nodes),
-        dense,
-        ground_truth.label_set,
-        {'clip': space},
-    )
+    mapped = as_map(SceneGraph(nodes), ground_truth.label_set, dense)
+    whole = replace(mapped, feature_spaces={'clip': space})
     kept = rng.random(len(points)) < np.where(on_table, share * rest, rest).clip(0.25)
     context = SuiteContext('room', whole, ground_truth, device='cpu', text_encoder=encode)
     sparse = replace(context, semantic_map=thinned(whole, kept))
@@ -144,7 +133,7 @@ def test_a_perfect_map_keeps_its_f_score_at_the_voxels_of_published_methods(room
     at_2_cm = []
     for edge_m in (0.02, 0.05, 0.08):
         points = voxelised(cloud.points, edge_m, means=means)
-        sparse = SemanticMap(MapHeader(Provenance('test')), SceneGraph(), DenseMap(points))
+        sparse = as_map(dense=DenseMap(points))
         context = SuiteContext('room', sparse, truth, device='cpu')
         found = figures(MapGeometrySuite(options={'normal_samples': 0}), context)
         raw = figures(
@@ -162,7 +151,7 @@ def test_distances_between_points_are_those_of_the_straightforward_way(room):
     truth, cloud = room
     few = truth.surface.points[::40]
     there = cloud.points[::400]
-    sparse = SemanticMap(MapHeader(Provenance('test')), SceneGraph(), DenseMap(there))
+    sparse = as_map(dense=DenseMap(there))
     small = replace(truth, surface=truth.surface.select(np.arange(0, len(truth.surface), 40)))
     found = figures(
         MapGeometrySuite(options={'distances': 'points'}),
@@ -181,7 +170,7 @@ def test_a_hole_does_not_close_when_a_map_gets_sparser(context):
     gaps = []
     for step in (1, 2, 4):
         points = truth.surface.points[~hole][::step]
-        holed = SemanticMap(MapHeader(Provenance('test')), SceneGraph(), DenseMap(points))
+        holed = as_map(dense=DenseMap(points))
         found = figures(MapGeometrySuite(options={}), replace(context, semantic_map=holed))
         gaps.append(found['', 'recall_0.1m', ''].value)
     # What lies farther than 10 cm and the radius of a disc from its edge stays missing.

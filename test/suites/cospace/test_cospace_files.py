@@ -50,7 +50,7 @@ def test_replies_are_read_as_published_and_without_what_is_right(
         assert row['right'] is right
 
 
-def test_figures_by_task_and_order_with_baselines(tmp_path):
+def test_figures_by_task_and_order_with_baselines(write_file):
     rows = [line('direction', i, letter, 'A') for i, letter in enumerate('AAB')]
     rows += [line('direction-turn', i, letter, said) for i, (letter, said) in
              enumerate(zip('AAB', 'ABB', strict=True))]  # fmt: skip
@@ -59,8 +59,7 @@ def test_figures_by_task_and_order_with_baselines(tmp_path):
         'index': 0, 'task': 'planning', 'answer-qa': 'A', 'answer-dec': 'B',
         'options-qa': OPTIONS, 'options-dec': OPTIONS, 'pred': '{"Answer1": "A", "Answer2": "A"}',
     }))  # fmt: skip
-    file = tmp_path / 'pred.jsonl'
-    file.write_text('\n'.join(rows))
+    file = write_file('pred.jsonl', '\n'.join(rows))
     found = PUBLISHED.score_files([file])
     scores = {(row['mode'], row['task'], row['order']): row for row in found}
     for mode in ('compat', 'strict'):
@@ -77,11 +76,12 @@ def test_figures_by_task_and_order_with_baselines(tmp_path):
     assert len(json.loads(output)) == len(scores)
 
 
-def test_annotations_alone_give_the_baselines(tmp_path):
+def test_annotations_alone_give_the_baselines(write_file):
     """Of the published DIR-Rec 83 of 250 answers are A: always A is right for 33 %."""
     letters = 'A' * 83 + 'B' * 78 + 'C' * 55 + 'D' * 34
-    file = tmp_path / 'direction.jsonl'
-    file.write_text('\n'.join(line('direction', i, x) for i, x in enumerate(letters)))
+    file = write_file(
+        'direction.jsonl', '\n'.join(line('direction', i, x) for i, x in enumerate(letters))
+    )
     score = PUBLISHED.score_files([file])[0]
     assert (score['answered'], score['accuracy']) == (0, None)
     assert score['majority'] == pytest.approx(0.332)
@@ -96,8 +96,7 @@ def test_annotations_alone_give_the_baselines(tmp_path):
     ('no JSON', r'x\.jsonl:1'),
     ('', 'there is no question'),
 ])  # fmt: skip
-def test_a_fault_is_named_with_file_and_line(tmp_path, text, message):
-    file = tmp_path / 'x.jsonl'
-    file.write_text(text)
+def test_a_fault_is_named_with_file_and_line(write_file, text, message):
+    file = write_file('x.jsonl', text)
     with pytest.raises(QuestionError, match=message):
         PUBLISHED.score_files([file])

@@ -116,8 +116,7 @@ def test_a_fault_is_named(tmp_path, rows, message):
         suite.read_expressions(written(tmp_path / 'x.json', rows))
 
 
-def test_a_csv_that_cannot_be_read_is_named(tmp_path):
-    file = tmp_path / 'nr3d.csv'
-    file.write_text('stimulus_id,utterance\n' + 's-desk-2-3-4,' + 'x' * 200_000)
+def test_a_csv_that_cannot_be_read_is_named(write_file):
+    file = write_file('nr3d.csv', 'stimulus_id,utterance\n' + 's-desk-2-3-4,' + 'x' * 200_000)
     with pytest.raises(QuestionError, match=r'nr3d\.csv: .*field'):
         suite.read_expressions(file)

@@ -68,7 +68,7 @@ def test_matches_of_pairs_that_the_published_code_was_run_on(predicted, referenc
 
 
 @pytest.fixture
-def file(tmp_path):
+def file(write_file):
     data = {
         'scene0000_00': [
             change(
@@ -80,9 +80,7 @@ def file(tmp_path):
         ],
         'scene0001_00': [change('Movement Change', ('Scale', '3', 'two'))],
     }
-    path = tmp_path / 'answers.json'
-    path.write_text(json.dumps(data))
-    return path
+    return write_file('answers.json', data)
 
 
 def by_group(path, mode):
