@@ -2,11 +2,13 @@
 
 import dataclasses
 import io
+import itertools
 import json
 import math
 import re
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 
 import jsonschema
 import numpy as np
@@ -14,18 +16,20 @@ import pytest
 from maps.importers.method_files import CLIP, write_bbq, write_conceptgraphs, write_openlex3d
 from support import documents
 from support.libraries import Lazy, needs
-from support.world.maps import sample_map
+from support.world.graphs import as_map
+from support.world.maps import labelled_map, sample_map
 
 from osmabench_ros.base.configuration import config_path
 from osmabench_ros.base.files import MARKER
 from osmabench_ros.errors import MapError, RunError
 from osmabench_ros.geometry.point_files import read_ply, write_ply
 from osmabench_ros.maps import storage
-from osmabench_ros.maps.export import export_openlex3d, export_point_cloud
+from osmabench_ros.maps.export import Holdings, export_openlex3d, export_point_cloud, list_holdings
 from osmabench_ros.maps.importer import ImportOptions, World, import_map
 from osmabench_ros.maps.map_document import json_schema
 from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
-from osmabench_ros.semantics.scene_graph import SceneGraph, SceneNode
+from osmabench_ros.maps.storage import SnapshotFolder, list_snapshots
+from osmabench_ros.semantics.scene_graph import NodeKind, SceneEdge, SceneGraph, SceneNode
 
 open3d = Lazy('open3d')
 BARE = MapHeader(Provenance('bare'))
@@ -380,3 +384,66 @@ def test_features_that_text_cannot_query_are_not_exported(tmp_path):
     write_bbq(tmp_path / 'in')
     with pytest.raises(MapError, match='cannot be compared with text'):
         export_openlex3d(import_map('bbq', tmp_path / 'in'), tmp_path / 'out')
+
+
+def at(stamp_ns):
+    source = labelled_map()
+    return replace(source, header=replace(source.header, stamp_ns=stamp_ns), dense=None)
+
+
+@pytest.mark.parametrize('count', [1, 4, 5, 9, 40])
+def test_what_is_kept_is_bounded_and_evenly_spaced(count, tmp_path):
+    folder = SnapshotFolder(tmp_path / 'snapshots', limit=4)
+    for second in range(count):
+        folder.keep(at(second))
+    stamps = [int(path.name) for path in list_snapshots(folder.directory)]
+    assert len(stamps) == len(folder) <= 4
+    assert stamps[0] == 0
+    gaps = {later - earlier for earlier, later in itertools.pairwise(stamps)}
+    assert len(gaps) <= 1
+    assert count - stamps[-1] <= max(gaps, default=1)
+
+
+def test_the_order_of_names_is_that_of_time(tmp_path):
+    folder = SnapshotFolder(tmp_path, limit=10)
+    for stamp_ns in (9, 10**18, 10, 999):
+        assert folder.keep(at(stamp_ns))
+    stamps = [int(path.name) for path in list_snapshots(tmp_path)]
+    assert stamps == [9, 10, 999, 10**18]
+
+
+def test_a_map_of_the_same_time_is_kept_once(tmp_path):
+    folder = SnapshotFolder(tmp_path, limit=10)
+    assert [folder.keep(at(5)) for _ in range(2)] == [True, False]
+
+
+def test_a_run_without_snapshots_has_none(tmp_path):
+    assert list_snapshots(tmp_path / 'map_snapshots') == []
+
+
+def made(graph, method='test'):
+    points = np.zeros((2, 3), np.float32)
+    dense = DenseMap(points, instances=np.ones(2, np.int32))
+    return as_map(graph, None, dense, method)
+
+
+@pytest.mark.parametrize('method', ['bbq', 'conceptgraphs', 'test'])
+def test_what_a_map_holds_does_not_depend_on_the_name_of_its_method(method):
+    room = SceneNode(9, NodeKind.ROOM)
+    cup = SceneNode(1, attributes={'color': 'red'})
+    table = SceneNode(2, captions=('a table',), parent=9)
+    apart = SceneGraph((cup, table, room), (SceneEdge(2, 9, 'in'),))
+    expected = Holdings(
+        things=True,
+        relations=False,
+        attributes=frozenset({'color'}),
+        captions=True,
+        instances=True,
+    )
+    assert list_holdings(made(apart, method)) == expected
+    related = SceneGraph(apart.nodes, (*apart.edges, SceneEdge(1, 2, 'on')))
+    assert list_holdings(made(related, method)).relations
+
+
+def test_a_map_of_nothing_holds_nothing():
+    assert list_holdings(as_map()) == Holdings(False, False, frozenset(), False, False)

@@ -2,9 +2,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-from support.world.graphs import thing
+from support.world.graphs import as_map, thing
 
-from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
+from osmabench_ros.maps.semantic_map import DenseMap
 from osmabench_ros.metrics.map_statistics import map_statistics
 from osmabench_ros.semantics import scene_graph
 from osmabench_ros.semantics.labels import UNLABELLED, LabelSet
@@ -27,23 +27,17 @@ def figures(made):
 def test_a_map_is_counted():
     dense = DenseMap(POINTS, labels=np.array([1, 1, UNLABELLED, 1], np.int32))
     edges = (scene_graph.SceneEdge(1, 3, 'next to'),)
-    made = SemanticMap(
-        MapHeader(Provenance('x')),
-        scene_graph.SceneGraph(NODES, edges),
-        dense,
-        LabelSet.from_names('room', ['chair']),
+    made = as_map(
+        scene_graph.SceneGraph(NODES, edges), LabelSet.from_names('room', ['chair']), dense
     )
     found = figures(made)
-    assert found['nodes', ''] == 5
-    assert found['nodes', 'kind room'] == 1
-    assert found['objects', 'chair'] == 2
-    assert found['objects', 'unlabelled'] == 1
-    assert found['edges', 'next to'] == 1
-    assert found['labelled_nodes', ''] == pytest.approx(4 / 5)
-    assert found['connected_nodes', ''] == pytest.approx(2 / 5)
-    assert found['points', ''] == 4
-    assert found['labelled_points', ''] == pytest.approx(3 / 4)
-    assert found['points_in_nodes', ''] is None
+    expected = {
+        ('nodes', ''): 5, ('nodes', 'kind room'): 1, ('objects', 'chair'): 2,
+        ('objects', 'unlabelled'): 1, ('edges', 'next to'): 1, ('labelled_nodes', ''): 4 / 5,
+        ('connected_nodes', ''): 2 / 5, ('points', ''): 4, ('labelled_points', ''): 3 / 4,
+        ('points_in_nodes', ''): None,
+    }  # fmt: skip
+    assert {key: found[key] for key in expected} == expected
     assert [found[f'extent_{axis}_m', ''] for axis in 'xyz'] == [4, 1, 0.5]
     owned = dataclasses.replace(dense, instances=np.array([0, 1, 1, 3], np.int32))
     found = figures(dataclasses.replace(made, dense=owned))
@@ -54,8 +48,7 @@ def test_a_map_is_counted():
 
 
 def test_an_empty_map_is_said_to_be_empty():
-    found = figures(SemanticMap(MapHeader(Provenance('x'))))
+    found = figures(as_map())
     assert found['nodes', ''] == 0
-    assert found['points', ''] is None
-    assert found['labelled_nodes', ''] is None
-    assert found['duplicate_objects', ''] is None
+    for metric in ('points', 'labelled_nodes', 'duplicate_objects'):
+        assert found[metric, ''] is None

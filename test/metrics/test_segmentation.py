@@ -204,7 +204,7 @@ def test_matrices_survive_a_file(tmp_path):
     assert path.read_bytes() == first
 
 
-def test_malformed_input_is_refused(tmp_path):
+def test_malformed_input_is_refused(tmp_path, write_file):
     with pytest.raises(MetricError, match=r'\(3,\), predicted ones \(2,\)'):
         confusion.confusion_matrix([1, 1, 1], [1, 1], [1], device='cpu')
     with pytest.raises(MetricError, match='does not fit 3 labels'):
@@ -215,8 +215,7 @@ def test_malformed_input_is_refused(tmp_path):
         confusion.ConfusionMatrix(np.zeros((2, 2), int), np.array([1, 1]))
     with pytest.raises(MetricError, match='no confusion matrices'):
         segmentation.score_scenes({})
-    path = tmp_path / 'x.npz'  # type: ignore[operator]
-    path.write_bytes(b'no archive')
+    path = write_file('x.npz', b'no archive')
     with pytest.raises(MetricError, match=r'x\.npz cannot be read as \.npz'):
         confusion.read_confusions(path)
     with pytest.raises(MetricError, match=r'y\.npz does not exist'):
