@@ -26,12 +26,6 @@ HEADER = (
 END = b'end_header\n'
 
 
-def written(tmp_path, text):
-    path = tmp_path / 'cloud.ply'
-    path.write_bytes(text)
-    return path
-
-
 def third_party_file(form):
     """Return vertices with every scalar type and faces with an object_id, as in Replica."""
     properties = ''.join(f'property {name} a_{name}\n' for name in KINDS)
@@ -55,8 +49,8 @@ FORMS = ('ascii', 'binary_little_endian', 'binary_big_endian')
 
 
 @pytest.mark.parametrize('form', FORMS)
-def test_third_party_files_keep_every_type_and_face_properties(tmp_path, form):
-    elements = read_ply_elements(written(tmp_path, third_party_file(form)))
+def test_third_party_files_keep_every_type_and_face_properties(tmp_path, write_file, form):
+    elements = read_ply_elements(write_file('cloud.ply', third_party_file(form)))
     assert list(elements) == ['vertex', 'face']
     for name in ROWS.dtype.names or ():
         column = elements['vertex'][name]
@@ -68,30 +62,30 @@ def test_third_party_files_keep_every_type_and_face_properties(tmp_path, form):
 
 
 @pytest.mark.parametrize('form', FORMS)
-def test_a_truncated_third_party_file_is_an_error(tmp_path, form):
+def test_a_truncated_third_party_file_is_an_error(write_file, form):
     whole = third_party_file(form)
     body = whole.index(b'end_header') + len(b'end_header\n')
     # A digit less of the last number of a text is not noticed by any reader.
     for end in (0, 10, body - 15, body, body + 5, (body + len(whole)) // 2, len(whole) - 8):
         with pytest.raises(PointFileError, match=r'cloud\.ply cannot be read as PLY'):
-            read_ply_elements(written(tmp_path, whole[:end]))
+            read_ply_elements(write_file('cloud.ply', whole[:end]))
 
 
-def test_a_third_party_file_without_numbers_or_sizes_is_an_error(tmp_path):
+def test_a_third_party_file_without_numbers_or_sizes_is_an_error(tmp_path, write_file):
     whole = third_party_file('ascii')
     for old, new in ((b'65536', b'many'), (b'vertex 3', b'vertex 999999999999'), (b'uint', b'u')):
         with pytest.raises(PointFileError, match='cannot be read as PLY'):
-            read_ply_elements(written(tmp_path, whole.replace(old, new)))
+            read_ply_elements(write_file('cloud.ply', whole.replace(old, new)))
     with pytest.raises(PointFileError, match='does not exist'):
         read_ply_elements(tmp_path / 'none.ply')
 
 
 @pytest.mark.parametrize('kind', ['i1', 'u1', 'i2', 'u2', 'i4', 'u4', 'f4', 'f8'])
-def test_every_type_survives(tmp_path, kind):
+def test_every_type_survives(write_file, kind):
     columns = {'x': np.array([0, 1, 2], kind), 'label': np.array([5, 6, 7], np.int32)}
     stream = io.BytesIO()
     write_ply(stream, columns)
-    again = read_ply(written(tmp_path, stream.getvalue()))
+    again = read_ply(write_file('cloud.ply', stream.getvalue()))
     assert {name: column.dtype for name, column in again.items()} == {
         name: column.dtype for name, column in columns.items()
     }
@@ -111,8 +105,8 @@ def test_every_type_survives(tmp_path, kind):
         (HEADER[: HEADER.index(b'element')] + END, 'has no vertices'),
     ],
 )  # fmt: skip
-def test_a_malformed_file_is_named(tmp_path, text, message):
-    path = written(tmp_path, text)
+def test_a_malformed_file_is_named(write_file, text, message):
+    path = write_file('cloud.ply', text)
     with pytest.raises(PointFileError, match=message) as caught:
         read_ply(path)
     assert str(path) in str(caught.value)

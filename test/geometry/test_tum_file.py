@@ -20,9 +20,8 @@ def test_a_trajectory_survives_the_file_to_the_nanosecond(tmp_path):
     assert again.path_length_m == pytest.approx(2 * np.hypot(2.5, 2.5))
 
 
-def test_lines_in_any_order_are_read_and_comments_skipped(tmp_path):
-    path = tmp_path / 'path.txt'
-    path.write_text('# a comment\n2.5 1 0 0 0 0 0 1\n\n1e0 0 0 0 0 0 0 1\n')
+def test_lines_in_any_order_are_read_and_comments_skipped(write_file):
+    path = write_file('path.txt', '# a comment\n2.5 1 0 0 0 0 0 1\n\n1e0 0 0 0 0 0 0 1\n')
     assert read_tum(path).stamps_ns.tolist() == [10**9, 25 * 10**8]
 
 
@@ -42,9 +41,8 @@ def test_lines_in_any_order_are_read_and_comments_skipped(tmp_path):
         (f'1 {"9" * 400} 0 0 0 0 0 1\n', 'not finite'),
     ],
 )
-def test_a_file_at_fault_is_named(text, message, tmp_path):
-    path = tmp_path / 'path.tum'
-    path.write_text(text)
+def test_a_file_at_fault_is_named(text, message, tmp_path, write_file):
+    path = write_file('path.tum', text)
     with pytest.raises(SequenceError, match=rf'path\.tum.*{message}'):
         read_tum(path)
     with pytest.raises(SequenceError, match=r'absent\.tum does not exist'):

@@ -34,10 +34,9 @@ def test_text_from_outside_stays_one_line_of_json():
     assert json.loads(line)[0]['given'] == evil
 
 
-def test_other_words_give_another_hash(tmp_path, monkeypatch):
+def test_other_words_give_another_hash(tmp_path, write_file, monkeypatch):
     monkeypatch.setattr(prompts, 'config_path', lambda *parts: tmp_path / parts[-1])
-    path = tmp_path / 'p.yaml'
-    path.write_text('version: 1\nsystem: a\nprompt: b {{ x | data }}\n')
+    path = write_file('p.yaml', 'version: 1\nsystem: a\nprompt: b {{ x | data }}\n')
     first = load_prompt('p')
     assert first.render(x='y') == 'b "y"'
     path.write_text('version: 1\nsystem: a\nprompt: c\n')

@@ -6,6 +6,7 @@ import pytest
 
 from osmabench_ros.geometry.boxes import AxisAlignedBox
 from osmabench_ros.semantics.cloud import close_pairs
+from osmabench_ros.semantics.labels import is_structure, is_unnamed
 from osmabench_ros.semantics.relations import SYMMETRIC, derive_relations, with_neighbours_within
 from osmabench_ros.semantics.scene_graph import NodeKind, SceneGraph, SceneNode, ScoredLabel
 
@@ -320,3 +321,23 @@ def test_neighbours_at_the_edge_of_a_threshold_change_with_it():
     assert kinds[0.0][2, 3] == 'near'
     assert kinds[-0.05][2, 3] == 'near'
     assert (2, 3) not in {(e.source, e.target) for e in with_neighbours_within(graph, -0.1).edges}
+
+
+@pytest.mark.parametrize(
+    'name', ['wall', 'Bathroom_Wall', 'door', 'door frame', 'room window', 'FLOOR']
+)
+def test_structure(name):
+    assert is_structure(name)
+
+
+@pytest.mark.parametrize(
+    'name', ['cabinet door', 'wall clock', 'floor lamp', 'window curtain', 'table', '']
+)
+def test_things(name):
+    assert not is_structure(name)
+
+
+def test_unnamed():
+    assert is_unnamed('Unknown')
+    assert is_unnamed('')
+    assert not is_unnamed('cup')

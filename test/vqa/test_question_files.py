@@ -125,9 +125,8 @@ def test_a_malformed_line_is_named_with_file_and_line(tmp_path, line, fault):
     assert fault in str(error.value)
 
 
-def test_a_line_of_absurd_length_is_named(tmp_path):
-    path = tmp_path / 'questions.jsonl'
-    path.write_text('{"evidence": [' + '[],' * 100_000 + '[]]}\n')
+def test_a_line_of_absurd_length_is_named(write_file):
+    path = write_file('questions.jsonl', '{"evidence": [' + '[],' * 100_000 + '[]]}\n')
     with pytest.raises(QuestionError, match=r'questions\.jsonl:1: the line has'):
         read_records(path, Question)
 

@@ -23,7 +23,7 @@ from osmabench_ros.geometry.pose import Pose
 from osmabench_ros.language.client import ModelClient
 from osmabench_ros.language.embedding import SentenceEmbedder
 from osmabench_ros.language.prompts import load_prompt
-from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH, MapHeader, Provenance, SemanticMap
+from osmabench_ros.maps.semantic_map import IN_SCENE_GRAPH
 from osmabench_ros.maps.storage import write_map
 from osmabench_ros.runs.config import SuiteConfig
 from osmabench_ros.runs.evaluation import EvaluationInputs, evaluate_run
@@ -138,9 +138,7 @@ def test_the_commands_find_what_the_suite_of_the_run_found(run_directory, tmp_pa
     dropped = [i for i, node in enumerate(nodes) if node.kind is NodeKind.OBJECT][:4]
     for i in dropped:
         nodes[i] = replace(nodes[i], attributes={IN_SCENE_GRAPH: False})
-    recorded = SemanticMap(
-        MapHeader(Provenance('captions')), SceneGraph(tuple(nodes), GRAPH.edges)
-    )
+    recorded = as_map(SceneGraph(tuple(nodes), GRAPH.edges), method='captions')
     shutil.rmtree(run_directory / 'map')
     write_map(recorded, run_directory / 'map')
     shared = run_directory.parent / 'shared' / 'test.room.5'

@@ -119,9 +119,8 @@ def test_a_right_answer_may_be_a_number_of_hundreds_of_digits(tmp_path):
          '"similar": "perhaps"}', 'Yes or No'),
     ],
 )  # fmt: skip
-def test_a_bad_line_is_named(tmp_path, line, fault):
-    path = tmp_path / 'answers.jsonl'
-    path.write_text('\n' + line)
+def test_a_bad_line_is_named(write_file, line, fault):
+    path = write_file('answers.jsonl', '\n' + line)
     with pytest.raises(QuestionError, match=rf'answers\.jsonl:2.*{fault}'):
         read_saved_answers([path])
 
@@ -203,10 +202,9 @@ def test_in_all_scenes_not_seen_it_agrees_as_well_as_is_wanted(held_out):
     ],
 )  # fmt: skip
 def test_a_published_verdict_is_doubtful_for_a_reason(
-    tmp_path, question, right, said, published, fault
+    write_file, question, right, said, published, fault
 ):
-    path = tmp_path / 'answers.jsonl'
-    path.write_text(json.dumps(row(question, right, said, similar=published)))
+    path = write_file('answers.jsonl', row(question, right, said, similar=published))
     check = check_judge(read_saved_answers([path]), DeterministicJudge())
     assert len(check.doubtful) == bool(fault)
     assert all(fault in found for _, found in check.doubtful)

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from support.world.graphs import as_map
 
-from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance, SemanticMap
+from osmabench_ros.maps.semantic_map import DenseMap, MapHeader, Provenance
 from osmabench_ros.metrics.statistics import wilson_interval
 from osmabench_ros.semantics.scene_graph import SceneEdge, SceneGraph, SceneNode
 from osmabench_ros.vqa.questions import AnswerType, Evidence, Question, Verdict
@@ -104,7 +105,7 @@ def test_what_a_map_cannot_serve_depends_on_what_it_holds_and_on_no_name():
     for method in ('bbq', 'other'):
         header = MapHeader(Provenance(method))
         bare, related = (replace(item, header=header) for item in (BARE, RELATED))
-        plain = SemanticMap(header, SceneGraph(NODES[:1]))
+        plain = as_map(SceneGraph(NODES[:1]), method=method)
         assert {'Relations-Spatial', 'Relations-Functional'} <= find_unserved_categories(bare, ())
         assert 'Object Attributes' not in find_unserved_categories(bare, ())
         assert find_unserved_categories(related, ()) == {'navigation'}
@@ -141,9 +142,8 @@ def overall(found, metric):
 
 
 NODES = (SceneNode(1), SceneNode(2, attributes={'color': 'red'}))
-HEADER = MapHeader(Provenance('any'))
-BARE = SemanticMap(HEADER, SceneGraph(NODES))
-RELATED = SemanticMap(HEADER, SceneGraph(NODES, (SceneEdge(1, 2, 'on'),)))
+BARE = as_map(SceneGraph(NODES))
+RELATED = as_map(SceneGraph(NODES, (SceneEdge(1, 2, 'on'),)))
 
 
 def test_the_macro_average_counts_categories_that_a_map_cannot_serve_as_zero():
@@ -151,14 +151,12 @@ def test_the_macro_average_counts_categories_that_a_map_cannot_serve_as_zero():
     assert (macro.value, macro.n) == (pytest.approx((1 / 3 + 1 + 0) / 3), 5)
     macro = overall(asked_of(BARE, {0, 4}), 'accuracy_macro')
     assert (macro.value, macro.n) == (pytest.approx((1 / 3 + 0 + 1) / 3), 5)
-    assert not overall(
-        asked_of(SemanticMap(HEADER, SceneGraph()), {}), 'accuracy_macro'
-    ).applicable
+    assert not overall(asked_of(as_map(), {}), 'accuracy_macro').applicable
 
 
 def test_maps_are_compared_over_what_both_can_serve():
     bare, related = asked_of(BARE, {0, 4}), asked_of(RELATED, {0, 1, 3})
-    nothing = asked_of(SemanticMap(HEADER, SceneGraph()), {})
+    nothing = asked_of(as_map(), {})
     assert overall(related, 'accuracy').value == 3 / 5
     found = common_accuracies({'bare': bare, 'related': related, 'nothing': nothing})
     for name, value in (('bare', 2 / 4), ('related', 2 / 4)):
