@@ -5,7 +5,15 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 from support.world.runs import small_config
-from support.world.scenes import CAMERA, LABELS, box_object, camera_at, door_scene, room_scene
+from support.world.scenes import (
+    CAMERA,
+    LABELS,
+    box_object,
+    camera_at,
+    door_scene,
+    render_in,
+    room_scene,
+)
 
 from osmabench_ros.base.strict import validated
 from osmabench_ros.bringup.definition import bridge_settings
@@ -54,8 +62,7 @@ def carriers(scene):
 def seen_from(scene, lighting, *at):
     simulator = OpenGLSimulator(scene, CAMERA)
     try:
-        simulator.set_lighting(lighting)
-        return simulator.render(camera_at(*at))
+        return render_in(simulator, lighting, camera_at(*at))
     finally:
         simulator.close()
 
@@ -242,10 +249,9 @@ def test_a_changed_scene_is_another_one_and_the_same_each_time():
     assert first.source == ''
 
 
-def test_a_scene_of_a_configuration_is_changed_by_a_list_or_by_a_file(tmp_path):
+def test_a_scene_of_a_configuration_is_changed_by_a_list_or_by_a_file(write_file):
     change = {'kind': 'recolor', 'object': 'sofa_01', 'color': 'red'}
-    file = tmp_path / 'changes.yaml'
-    file.write_text(yaml.safe_dump([change]))
+    file = write_file('changes.yaml', yaml.safe_dump([change]))
     given = [change], str(file)
     items = [SceneConfig.model_validate({'seed': 5, 'changes': item}) for item in given]
     assert items[0] == items[1]
@@ -272,10 +278,9 @@ def test_wrong_changes_are_refused_with_their_key(change, fault):
         configured(change)
 
 
-def test_the_command_exports_a_changed_scene(tmp_path):
+def test_the_command_exports_a_changed_scene(tmp_path, write_file):
     write_scene_folder(room_scene(), tmp_path / 'room')
-    file = tmp_path / 'changes.yaml'
-    file.write_text('- {kind: move, object: box_6, offset_m: [-1, 0, 0]}\n')
+    file = write_file('changes.yaml', '- {kind: move, object: box_6, offset_m: [-1, 0, 0]}\n')
     out = tmp_path / 'habitat'
     export_scene(str(tmp_path / 'room'), out, changes=file)
     box = load_scene(str(next(out.glob('*.json')))).by_instance[7].box

@@ -372,9 +372,8 @@ def test_import_writes_a_folder_that_loads(tmp_path):
         import_scene('apartment', tmp_path / 'b', world=WorldOptions(classes={'a': 'b'}))
 
 
-def test_class_patterns(tmp_path):
-    path = tmp_path / 'classes.json'
-    path.write_text(json.dumps({'*chair*': 'chair'}))
+def test_class_patterns(tmp_path, write_file):
+    path = write_file('classes.json', {'*chair*': 'chair'})
     assert read_class_patterns(path) == {'*chair*': 'chair'}
     path.write_text('[1]')
     with pytest.raises(ConfigError, match='by pattern'):

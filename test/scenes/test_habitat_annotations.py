@@ -54,9 +54,8 @@ def test_painted_stage_falls_into_objects(tmp_path, by_texture):
     np.testing.assert_allclose(second.box.minimum, table.box.minimum)
 
 
-def test_annotations(tmp_path):
-    path = tmp_path / 'a.semantic.txt'
-    path.write_text(TEXT)
+def test_annotations(write_file):
+    path = write_file('a.semantic.txt', TEXT)
     found = read_annotations(path)
     assert found[1] == Annotation(2, 0x00FF00, 'dining table, round', 1)
     assert found[3].region == -1
@@ -79,9 +78,8 @@ def test_annotations(tmp_path):
         (TITLE + '1,FF0000,"a",0\n2,FF0000,"b",0\n', 'color .* occurs more than once'),
     ],
 )
-def test_malformed_text_is_named(tmp_path, text, message):
-    path = tmp_path / 'a.semantic.txt'
-    path.write_text(text)
+def test_malformed_text_is_named(write_file, text, message):
+    path = write_file('a.semantic.txt', text)
     with pytest.raises(SceneError, match=message):
         read_annotations(path)
 

@@ -64,10 +64,9 @@ def test_a_hostile_gltf_is_one_error(tmp_path, name):
 @pytest.mark.parametrize(
     'chunks', [[], [(b'BIN\0', b'')], [(b'JSON', b'[]')], [(b'JSON', b'[' * 100_000)]]
 )
-def test_a_glb_of_other_parts_is_refused(tmp_path, chunks):
+def test_a_glb_of_other_parts_is_refused(write_file, chunks):
     data = b''.join(struct.pack('<I4s', len(part), kind) + part for kind, part in chunks)
-    path = tmp_path / 'a.glb'
-    path.write_bytes(struct.pack('<4sII', b'glTF', 2, 12 + len(data)) + data)
+    path = write_file('a.glb', struct.pack('<4sII', b'glTF', 2, 12 + len(data)) + data)
     with pytest.raises(SceneError, match=r'a\.glb: .*; export the file again'):
         load_meshes(path)
 
@@ -213,9 +212,8 @@ MESHES = {
 
 @needs('collada')
 @pytest.mark.parametrize('name', MESHES)
-def test_a_hostile_mesh_is_one_error(tmp_path, name):
-    path = tmp_path / name
-    path.write_bytes(MESHES[name].encode('latin-1'))
+def test_a_hostile_mesh_is_one_error(write_file, name):
+    path = write_file(name, MESHES[name].encode('latin-1'))
     with pytest.raises(SceneError, match=path.name):
         load_meshes(path)
 

@@ -53,14 +53,14 @@ def test_what_is_wrong_with_a_room_is_told_with_numbers(changes, reported):
     assert reported in ' '.join(describe_implausible_parts(placed(room_scene(), **changes)))
 
 
-def test_it_is_warned_of_at_load_and_at_import(tmp_path):
+def test_it_is_warned_of_at_load_and_at_import(tmp_path, write_file):
     high = write_scene_folder(placed(room_scene(), at=(0, 0, 56)), tmp_path / 'high').parent
     with pytest.warns(OsmabenchWarning, match='its floor is at z = 5'):
         load_scene(str(high))
-    world = tmp_path / 'a.world'
-    world.write_text(
+    world = write_file(
+        'a.world',
         '<sdf version="1.6"><world name="w"><model name="tower"><link name="l"><visual name="v">'
-        '<geometry><box><size>2 3 9</size></box></geometry></visual></link></model></world></sdf>'
+        '<geometry><box><size>2 3 9</size></box></geometry></visual></link></model></world></sdf>',
     )
     with pytest.warns(OsmabenchWarning, match='2 x 3 m and 9 m high, higher than wide'):
         import_scene(str(world), tmp_path / 'tower')

@@ -28,17 +28,15 @@ def test_speeds_are_the_papers_and_velocity_doubles_them():
     assert (fast.linear_m_s, fast.angular_rad_s) == (1.5, 1.6)
 
 
-def test_a_file_of_the_user_is_read_and_named_after_itself(tmp_path):
-    path = tmp_path / 'dusk.yaml'
-    path.write_text('lighting: {exposure: 0.5}\n')
+def test_a_file_of_the_user_is_read_and_named_after_itself(write_file):
+    path = write_file('dusk.yaml', 'lighting: {exposure: 0.5}\n')
     condition = load_condition(str(path))
     assert condition.name == 'dusk'
     assert condition.lighting.exposure == 0.5
 
 
-def test_an_empty_file_is_the_default(tmp_path):
-    path = tmp_path / 'plain.yaml'
-    path.write_text('')
+def test_an_empty_file_is_the_default(write_file):
+    path = write_file('plain.yaml', '')
     assert load_condition(str(path)).lighting == load_condition('baseline').lighting
 
 
@@ -47,11 +45,10 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         load_condition('camra')
 
 
-def test_a_missing_and_a_broken_file_are_named(tmp_path):
+def test_a_missing_and_a_broken_file_are_named(tmp_path, write_file):
     with pytest.raises(ConfigError, match=r'nowhere\.yaml does not exist'):
         load_condition(str(tmp_path / 'nowhere.yaml'))
-    broken = tmp_path / 'broken.yaml'
-    broken.write_text('lighting: [unclosed')
+    broken = write_file('broken.yaml', 'lighting: [unclosed')
     with pytest.raises(ConfigError, match=r'broken\.yaml, line .* is not '):
         load_condition(str(broken))
 

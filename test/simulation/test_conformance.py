@@ -132,8 +132,7 @@ def test_intrinsics_and_poses_place_a_box_where_they_say(world):
 
 def test_lights_change_colour_and_nothing_else(world):
     def images(lighting):
-        world.simulator.set_lighting(lighting)
-        return world.simulator.render(POSES[0])
+        return scenes.render_in(world.simulator, lighting, POSES[0])
 
     bright = images(Lighting((Light('a', position=(0.0, 0.0, 2.0), intensity=2.0),), 0.1))
     red = images(
@@ -149,8 +148,7 @@ def test_brighter_lights_make_brighter_images_and_none_makes_black(world):
     means = []
     for intensity in (0.5, 1.0, 2.0):
         light = Light('a', position=(-1.0, 0.0, 2.0), intensity=intensity)
-        world.simulator.set_lighting(Lighting((light,)))
-        means.append(world.simulator.render(POSES[0]).color.mean())
+        means.append(scenes.render_in(world.simulator, Lighting((light,)), POSES[0]).color.mean())
     assert means[0] < means[1] < means[2]
     world.simulator.set_lighting(Lighting((Light('off', intensity=0.0),)))
     assert world.simulator.render(POSES[0]).color.max() == 0
@@ -205,8 +203,7 @@ def test_a_spot_lights_its_cone_as_a_point_light_would_and_nothing_else(world):
     for kind in (LightKind.POINT, LightKind.SPOT):
         light = Light('lamp', kind, (-1.0, 1.1, 1.3), (0.1, 1.0, -0.1), intensity=0.7)
         light = replace(light, spot_half_angle_rad=half_angle)
-        world.simulator.set_lighting(Lighting((light,), shadows=False))
-        images.append(world.simulator.render(pose))
+        images.append(scenes.render_in(world.simulator, Lighting((light,), shadows=False), pose))
     point, spot = images
     surface = pose.transform(scenes.CAMERA.back_project(spot.depth_m).reshape(-1, 3))
     offset = (surface - light.position) / np.linalg.norm(
@@ -241,8 +238,7 @@ def seen_floor(world):
 
 
 def test_the_same_pose_gives_the_same_bytes_after_other_poses(world):
-    world.simulator.set_lighting(Lighting(world.scene.lights, 0.1))
-    first = world.simulator.render(POSES[0])
+    first = scenes.render_in(world.simulator, Lighting(world.scene.lights, 0.1), POSES[0])
     for pose in POSES[1:]:
         world.simulator.render(pose)
     assert are_same_images(first, world.simulator.render(POSES[0]))
@@ -312,10 +308,8 @@ def test_a_changed_scene_is_seen_as_it_was_changed(name):
     pose, seen, lit = scenes.camera_at(0.0, -2.9, 1.6, np.pi / 2), [], []
     for scene in (before, after):
         simulator = started(name, scene, scenes.CAMERA)
-        simulator.set_lighting(Lighting.unlit())
-        seen.append(simulator.render(pose))
-        simulator.set_lighting(Lighting(scene.lights))
-        lit.append(float(simulator.render(pose).color.mean()))
+        seen.append(scenes.render_in(simulator, Lighting.unlit(), pose))
+        lit.append(float(scenes.render_in(simulator, Lighting(scene.lights), pose).color.mean()))
         simulator.close()
         assert_agrees_with_ray_casting(seen[-1], scene, pose)
     visible = [set(np.unique(image.instance).tolist()) for image in seen]

@@ -80,10 +80,8 @@ def test_lights_are_those_of_osma_bench_goal_by_goal(name, from_file):
 
 
 @pytest.fixture
-def file(tmp_path):
-    path = tmp_path / 'light_settings_own.json'
-    path.write_text(json.dumps(LOOK_ALIKE))
-    return path
+def file(write_file):
+    return write_file('light_settings_own.json', LOOK_ALIKE)
 
 
 def test_light_settings_are_a_condition(file):
@@ -116,9 +114,8 @@ def test_light_settings_are_a_setup_of_a_condition_beside_them(file):
     assert found == {'lamp': 2.5, 'fill': pytest.approx(-0.4)}
 
 
-def test_no_lights_show_textures_as_they_are(tmp_path):
-    path = tmp_path / 'light_settings_no_lights.json'
-    path.write_text('{"lights": {}}')
+def test_no_lights_show_textures_as_they_are(write_file):
+    path = write_file('light_settings_no_lights.json', '{"lights": {}}')
     assert lit(load_condition(str(path)), 0) == Lighting.unlit()
 
 

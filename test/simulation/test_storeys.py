@@ -1,11 +1,19 @@
-"""Paths in a house with a ramp between two floors, of known heights everywhere."""
+"""Paths on the walkable grid of a room, and in a house with a ramp between two floors."""
 
 import json
 
 import numpy as np
 import pytest
 from support.world.runs import small_config
-from support.world.scenes import RAMP_RUN_M, STOREY_M, ramp_house, room_scene, stair_house
+from support.world.scenes import (
+    LABELS,
+    RAMP_RUN_M,
+    STOREY_M,
+    box_object,
+    ramp_house,
+    room_scene,
+    stair_house,
+)
 
 from osmabench_ros.errors import ConfigError, SimulationError
 from osmabench_ros.runs.config import parse_config
@@ -30,8 +38,8 @@ def navigation(house):
     return grid_of(house)
 
 
-def grid_of(scene, radius_m=0.2, storey=None):
-    return WalkableGrid.of_scene(scene, radius_m=radius_m, height_m=1.5, storey=storey)
+def grid_of(scene, radius_m=0.2, height_m=1.5, storey=None):
+    return WalkableGrid.of_scene(scene, radius_m=radius_m, height_m=height_m, storey=storey)
 
 
 def without(house, *names):
@@ -183,14 +191,13 @@ def test_stairs_have_no_holes_where_a_cell_has_only_points_of_risers():
     assert all(found.is_free((x, 5.25, z)) for x, z in zip(along_m, treads_m, strict=True))
 
 
-def test_a_climbing_path_is_cut_and_read_again(navigation, tmp_path):
+def test_a_climbing_path_is_cut_and_read_again(navigation, write_file):
     points = [(*DOWNSTAIRS, 0.0), (*UPSTAIRS, STOREY_M)]
     path = robot_path.plan_path(navigation, goals=1, seed=0, goal_points=points)
     half = path.crop(path.times_s(robot_path.Motion())[-1] / 2, robot_path.Motion())
     assert off_m(eyes(half), EYE_M).max() < 0.01
     np.testing.assert_allclose(eyes(half), eyes(path)[: len(eyes(half))], atol=1e-9)
-    file = tmp_path / 'path.json'
-    file.write_text(json.dumps(half.to_json()))
+    file = write_file('path.json', half.to_json())
     again = robot_path.RobotPath.read(file)
     np.testing.assert_array_equal(again.heights_m, half.heights_m)
     data = half.to_json()
@@ -224,12 +231,11 @@ def test_the_configuration_chooses_a_storey(house):
         configuration(storey=1, recorded='poses.tum')
 
 
-def test_a_recorded_trajectory_keeps_its_heights(house, tmp_path):
+def test_a_recorded_trajectory_keeps_its_heights(house, write_file):
     x = np.linspace(0.5, 9.5, 40)
     z = [heights_m(value, 5.4)[1] for value in x]
     rows = [f'{i} {a} 5.4 {b} 0 0 0 1' for i, (a, b) in enumerate(zip(x, z, strict=True))]
-    file = tmp_path / 'ramp.tum'
-    file.write_text('\n'.join(rows) + '\n')
+    file = write_file('ramp.tum', '\n'.join(rows) + '\n')
     config = configuration(recorded=str(file))
     path = shared_path(config, 3, house, navigation_of(config, house))
     np.testing.assert_allclose(path.states[:, 0], x)
@@ -261,3 +267,66 @@ def test_ways_on_a_navigation_mesh_lie_on_the_ground(house):
     driven = mesh.follow((0.5, 5.4), 0.0, (9.5, 5.4, STOREY_M))
     assert driven.shape[1] == 4
     assert off_m(driven[:, :3], 0.0).max() < 0.01
+
+
+@pytest.fixture(scope='module')
+def room():
+    return grid_of(room_scene())
+
+
+def test_the_floor_is_free_and_furniture_and_walls_are_not(room):
+    assert room.floor_height_m == pytest.approx(0.0, abs=0.01)
+    for point in ((-2.0, 0.0), (2.0, 1.0), (0.0, -1.5)):
+        assert room.is_free(point)
+    for point in ((1.0, 0.0), (1.0, 0.6), (2.95, 0.0), (0.0, 1.9), (9.0, 9.0), (-9.0, 0.0)):
+        assert not room.is_free(point)
+
+
+def test_a_path_around_the_table_is_barely_longer_than_it_must_be(room):
+    path = room.find_shortest_path((0.2, 0.0), (2.0, 0.0))
+    length = np.linalg.norm(np.diff(path, axis=0), axis=1).sum()
+    # Around the corners of the table grown by the radius, which is a little too long.
+    shortest = np.hypot(0.2, 0.5 + 0.2) + 1.2 + np.hypot(0.4, 0.5 + 0.2)
+    assert shortest * 0.95 < length < shortest * 1.1
+    np.testing.assert_allclose(path[[0, -1], :2], [(0.2, 0.0), (2.0, 0.0)])
+
+
+def test_a_free_line_of_sight_is_driven_straight(room):
+    assert len(room.find_shortest_path((-2.0, -1.0), (2.2, -1.2))) == 2
+
+
+@pytest.mark.parametrize('point', [(1.0, 0.0), (20.0, 0.0)])
+def test_a_goal_that_cannot_be_reached_is_named(room, point):
+    with pytest.raises(
+        SimulationError, match=rf'goal \({point[0]:.2f}, 0\.00\) cannot be reached'
+    ):
+        room.find_shortest_path((-2.0, 0.0), point)
+
+
+def test_a_place_behind_a_wall_without_a_door_is_not_reachable():
+    wall = box_object(8, 'wall', (-1.5, -2.0, 0), (-1.4, 2.0, 2.5))
+    cut = grid_of(room_scene(extra=(wall,)))
+    with pytest.raises(SimulationError, match=r'start \(-2\.50, 0\.00\)'):
+        cut.find_shortest_path((-2.5, 0.0), (2.0, 0.0))
+    assert cut.is_free((2.0, 1.0))
+
+
+def test_a_low_robot_drives_under_what_a_tall_one_must_avoid():
+    board = box_object(8, 'box', (-2.4, -2.0, 1.0), (-1.6, 2.0, 1.05))
+    scene = room_scene(extra=(board,))
+    for height_m, expected in ((0.8, True), (1.5, False)):
+        assert grid_of(scene, height_m=height_m).is_free((-2.0, 0.0)) is expected
+
+
+def test_a_scene_without_room_for_the_robot_is_refused():
+    tiny = Scene('test', 'tiny', LABELS, (box_object(1, 'floor', (0, 0, -0.1), (0.3, 0.3, 0)),))
+    with pytest.raises(
+        SimulationError, match=r'test/tiny: no floor fits a robot of radius 0\.2 m'
+    ):
+        grid_of(tiny)
+
+
+def test_points_that_are_too_far_apart_for_a_grid_are_refused():
+    points = np.array([(0.0, 0.0, 0.0), (1e6, 1e6, 0.0)])
+    with pytest.raises(SimulationError, match=r'points span 1000000 x 1000000 m'):
+        WalkableGrid.of_points(points, (0.0,), height_m=1.5)

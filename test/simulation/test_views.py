@@ -21,11 +21,11 @@ def reference(tmp_path_factory):
 
 
 @pytest.mark.gl
-def test_a_sheet_has_a_row_a_condition_and_a_column_a_view(tmp_path):
-    moving = tmp_path / 'moving.yaml'
-    moving.write_text(
+def test_a_sheet_has_a_row_a_condition_and_a_column_a_view(tmp_path, write_file):
+    moving = write_file(
+        'moving.yaml',
         'moving_objects:\n'
-        '  - {names: ["box*"], offset_m: [0, -1.2, 0], span: {segments: [0, 0.2]}}\n'
+        '  - {names: ["box*"], offset_m: [0, -1.2, 0], span: {segments: [0, 0.2]}}\n',
     )
     names = ['baseline', str(moving), 'baseline', 'nominal']
     steps = []

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.habitat_files import textured_box, write_dataset, write_json
-from support.world.scenes import CAMERA, camera_at
+from support.world.scenes import CAMERA, camera_at, render_in
 
 from osmabench_ros.errors import SimulationError
 from osmabench_ros.geometry.axes import turn_camera_to_habitat, turn_to_habitat
@@ -92,8 +92,7 @@ def simulator(habitat, flat_corner):
 
 
 def picture(simulator, lighting):
-    simulator.set_lighting(lighting)
-    return simulator.render(VIEW).color
+    return render_in(simulator, lighting, VIEW).color
 
 
 def difference(one, other):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.gltf_files import encoded_image, write_glb
-from support.world.scenes import CAMERA, camera_at, room_scene
+from support.world.scenes import CAMERA, camera_at, render_in, room_scene
 
 from osmabench_ros.bringup.preflight import Severity, _check_habitat
 from osmabench_ros.errors import ConfigError, MissingDependencyError, SceneError, SimulationError
@@ -95,8 +95,7 @@ def test_a_spot_needs_linear_light_and_the_lights_stay(habitat, room, closes):
 
 def test_light_is_exposed_before_it_saturates(simulator):
     lamp = Light('lamp', position=(0.0, 0.0, 2.2), intensity=1.0)
-    simulator.set_lighting(Lighting((lamp,)))
-    expected = simulator.render(VIEW).color.astype(int)
+    expected = render_in(simulator, Lighting((lamp,)), VIEW).color.astype(int)
     simulator.set_lighting(Lighting((replace(lamp, intensity=50.0),), exposure=0.02))
     assert np.abs(simulator.render(VIEW).color - expected).max() <= 1
 
@@ -142,10 +141,8 @@ def test_shadings_and_ambient_occlusion(habitat, room):
         'native': {'shading': 'native'},
     }.items():
         simulator = HabitatSimulator(room, CAMERA, **options)
-        simulator.set_lighting(lighting)
-        means[name] = simulator.render(VIEW).color.mean()
-        simulator.set_lighting(Lighting.unlit())
-        unlit = simulator.render(VIEW).color
+        means[name] = render_in(simulator, lighting, VIEW).color.mean()
+        unlit = render_in(simulator, Lighting.unlit(), VIEW).color
         means.setdefault('unlit', unlit.mean())
         assert unlit.mean() == means['unlit'], f'{name} changes nominal light'
         simulator.close()

@@ -18,13 +18,14 @@ from osmabench_ros.simulation.habitat.process import WorkerProcess
 
 
 @pytest.fixture
-def python(tmp_path):
+def python(tmp_path, write_file):
     """An interpreter that can import something called habitat_sim."""
     library = tmp_path / 'library'
     library.mkdir()
     (library / 'habitat_sim.py').write_text("__version__ = '0.3.9'\nprint('loud library')\n")
-    script = tmp_path / 'python_with_habitat'
-    script.write_text(f'#!/bin/sh\nPYTHONPATH="{library}" exec "{sys.executable}" "$@"\n')
+    script = write_file(
+        'python_with_habitat', f'#!/bin/sh\nPYTHONPATH="{library}" exec "{sys.executable}" "$@"\n'
+    )
     script.chmod(0o755)
     return str(script)
 

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from scipy import ndimage
 from support.world.runs import small_config
-from support.world.scenes import CAMERA, LABELS, box_mesh, camera_at, grey_wall, room_scene
+from support.world.scenes import (
+    CAMERA,
+    LABELS,
+    box_mesh,
+    camera_at,
+    grey_wall,
+    render_in,
+    room_scene,
+)
 
 from osmabench_ros.base.images import decode_srgb, encode_srgb
 from osmabench_ros.errors import ConfigError
@@ -42,9 +50,8 @@ def test_all_but_colour_is_the_same_to_the_bit(make):
 def test_compat_light_makes_the_picture_of_the_rendering_compat(make):
     simulators = make(room_scene()), make(room_scene(), rendering='standard')
     for lighting in (LAMP, Lighting.unlit()):
-        for simulator in simulators:
-            simulator.set_lighting(replace(lighting, compat=True))
-        first, second = (simulator.render(VIEW).color for simulator in simulators)
+        compat = replace(lighting, compat=True)
+        first, second = (render_in(simulator, compat, VIEW).color for simulator in simulators)
         np.testing.assert_array_equal(first, second)
 
 
@@ -82,8 +89,7 @@ def test_no_colour_at_an_edge_is_outside_those_of_its_surfaces(make):
     scene = Scene('test', 'two', LABELS, (*grey_wall().objects, box))
     wall = replace(scene.objects[0], meshes=(box_mesh((0.1, 40, 40), blue),))
     simulator = make(replace(scene, objects=(wall, box)), rendering='standard')
-    simulator.set_lighting(Lighting.unlit())
-    seen = simulator.render(camera_at(0, 0, 0))
+    seen = render_in(simulator, Lighting.unlit(), camera_at(0, 0, 0))
     light = decode_srgb(seen.color / 255.0)
     red_share = (light[..., 0] - light[..., 0].min()) / np.ptp(light[..., 0])
     blue_share = (light[..., 2] - light[..., 2].min()) / np.ptp(light[..., 2])
@@ -100,8 +106,11 @@ def test_the_tone_curve_is_the_published_one(make):
     levels = np.array([0.02, 0.1, 0.18, 0.5, 0.99, 1.5, 3.0, 5.0])
     found = []
     for level in levels:
-        simulator.set_lighting(Lighting(ambient=float(level)))
-        found.append(simulator.render(camera_at(0, 0, 0)).color[60, 80, 0])
+        found.append(
+            render_in(simulator, Lighting(ambient=float(level)), camera_at(0, 0, 0)).color[
+                60, 80, 0
+            ]
+        )
     curve = hable(1.7583 * levels) / hable(np.array(11.2))
     np.testing.assert_allclose(found, 255 * encode_srgb(curve), atol=1.5)
     assert found[2] == round(255 * float(encode_srgb(np.array(0.18))))
@@ -116,8 +125,9 @@ def test_automatic_exposure_takes_brightness_out(make):
     for intensity in (2.0, 8.0):
         lighting = Lighting((Light('a', position=(0, 0, 0), intensity=intensity),))
         for name, simulator in (('automatic', automatic), ('fixed', fixed)):
-            simulator.set_lighting(lighting)
-            pictures[name].append(float(simulator.render(camera_at(0, 0, 0)).color.mean()))
+            pictures[name].append(
+                float(render_in(simulator, lighting, camera_at(0, 0, 0)).color.mean())
+            )
     assert pictures['automatic'][0] == pytest.approx(pictures['automatic'][1], abs=0.5)
     assert pictures['fixed'][1] > 1.5 * pictures['fixed'][0]
     automatic.set_lighting(replace(lighting, exposure=0.25))
@@ -158,8 +168,7 @@ def test_a_mesh_without_normals_has_flat_faces_unless_compat(make):
     grades = {}
     for rendering in ('compat', 'standard'):
         simulator = make(scene, rendering=rendering)
-        simulator.set_lighting(Lighting((lamp,), shadows=False))
-        seen = simulator.render(camera_at(0, 0, 0))
+        seen = render_in(simulator, Lighting((lamp,), shadows=False), camera_at(0, 0, 0))
         row = seen.color[60, :, 0][seen.instance[60] == 1].astype(int)
         grades[rendering] = int((np.abs(np.diff(row)) > 0).sum())
     assert grades['compat'] > 20

@@ -5,7 +5,15 @@ import numpy as np
 import pytest
 from simulation.habitat.test_habitat_lights import REFUSED
 from support.world.frames import are_same_images
-from support.world.scenes import CAMERA, LABELS, box_object, camera_at, grey_wall, room_scene
+from support.world.scenes import (
+    CAMERA,
+    LABELS,
+    box_object,
+    camera_at,
+    grey_wall,
+    render_in,
+    room_scene,
+)
 
 from osmabench_ros.base.images import decode_srgb, decode_srgb_image
 from osmabench_ros.errors import MissingDependencyError, SimulationError
@@ -47,8 +55,7 @@ def test_all_256_values_of_a_texture_come_back_unlit(make):
     simulator = make(
         Scene('test', 'wall', LABELS, (wall,)), Intrinsics(256, 256, 256, 256, 127.5, 127.5)
     )
-    simulator.set_lighting(Lighting.unlit())
-    color = simulator.render(camera_at(0, 0, 0)).color
+    color = render_in(simulator, Lighting.unlit(), camera_at(0, 0, 0)).color
     # The wall fills the image: 16 pixels for each of 16 x 16 values.
     np.testing.assert_array_equal(color[8::16, 8::16], texture[2::4, 2::4])
 
@@ -56,10 +63,8 @@ def test_all_256_values_of_a_texture_come_back_unlit(make):
 def test_albedo_is_the_unlit_image_in_any_light(make):
     simulator = make(grey_wall())
     lamp = Light('a', position=(2.0, 0.5, 0.0), intensity=0.3, color=(1.0, 0.5, 0.2))
-    simulator.set_lighting(Lighting((lamp,), ambient=0.02))
-    lit = simulator.render(camera_at(0, 0, 0))
-    simulator.set_lighting(Lighting.unlit())
-    unlit = simulator.render(camera_at(0, 0, 0))
+    lit = render_in(simulator, Lighting((lamp,), ambient=0.02), camera_at(0, 0, 0))
+    unlit = render_in(simulator, Lighting.unlit(), camera_at(0, 0, 0))
     assert (lit.color != unlit.color).any()
     np.testing.assert_array_equal(lit.albedo, unlit.color)
     np.testing.assert_array_equal(unlit.albedo, unlit.color)
@@ -128,10 +133,8 @@ def test_lit_surfaces_show_no_acne(make):
     simulator = make(grey_wall(0.8))
     light = Light('a', position=(2.6, 6.0, 0.0), intensity=200.0)
     shaded, plain = (Lighting((light,), shadows=shadows) for shadows in (True, False))
-    simulator.set_lighting(shaded)
-    with_map = simulator.render(camera_at(0, 0, 0)).color
-    simulator.set_lighting(plain)
-    np.testing.assert_array_equal(with_map, simulator.render(camera_at(0, 0, 0)).color)
+    with_map = render_in(simulator, shaded, camera_at(0, 0, 0)).color
+    np.testing.assert_array_equal(with_map, render_in(simulator, plain, camera_at(0, 0, 0)).color)
 
 
 def test_moved_objects_take_their_shadows_along(make):
@@ -164,10 +167,8 @@ def test_nothing_is_seen_beyond_the_range(make):
 def test_two_simulators_give_the_same_bytes_and_do_not_disturb_each_other(make):
     first, second = make(room_scene()), make(room_scene())
     ours = first.render(VIEW)
-    second.set_lighting(Lighting.unlit())
-    second.render(camera_at(0, 0, 1))
-    second.set_lighting(Lighting(room_scene().lights, 0.1))
-    theirs, again = second.render(VIEW), first.render(VIEW)
+    render_in(second, Lighting.unlit(), camera_at(0, 0, 1))
+    theirs, again = render_in(second, Lighting(room_scene().lights, 0.1), VIEW), first.render(VIEW)
     assert are_same_images(ours, theirs)
     assert are_same_images(ours, again)
 
@@ -183,15 +184,11 @@ def test_more_lights_than_the_atlas_has_rows_keep_their_shadows(make):
     """Rows are reused; a light that lost its row gets a new one when it is needed again."""
     simulator = make(room_scene(), SMALL)
     lamps = [Light(f'l{i}', position=(0.2 * i - 1, 0.5, 2.3)) for i in range(8)]
-    simulator.set_lighting(Lighting((lamps[0],)))
-    first = simulator.render(VIEW).color
+    first = render_in(simulator, Lighting((lamps[0],)), VIEW).color
     for lamp in lamps:
-        simulator.set_lighting(Lighting((lamp,)))
-        simulator.render(VIEW)
-    simulator.set_lighting(Lighting(tuple(lamps)))
-    simulator.render(VIEW)
-    simulator.set_lighting(Lighting((lamps[0],)))
-    np.testing.assert_array_equal(first, simulator.render(VIEW).color)
+        render_in(simulator, Lighting((lamp,)), VIEW)
+    render_in(simulator, Lighting(tuple(lamps)), VIEW)
+    np.testing.assert_array_equal(first, render_in(simulator, Lighting((lamps[0],)), VIEW).color)
 
 
 def test_another_thread_is_refused(make):
@@ -245,6 +242,5 @@ def test_nominal_light_is_what_the_lighting_pass_makes_of_it(make):
     for pose in (VIEW, VIEW @ DOWN):
         images = []
         for lighting in (Lighting.unlit(), Lighting((glow,), 1.0, shadows=False)):
-            simulator.set_lighting(lighting)
-            images.append(simulator.render(pose).color)
+            images.append(render_in(simulator, lighting, pose).color)
         np.testing.assert_array_equal(*images)
