@@ -114,13 +114,6 @@ def test_a_staircase_of_fifteen_pieces_is_counted_as_that():
     assert mean_excess(count_pieces_of_instances(staircase(1))) == 0.0
 
 
-def test_one_mask_over_two_things_is_under_segmentation():
-    merged = overlaps_of(np.repeat([1, 2, 3], 10), np.repeat([5, 5, 6], 10))
-    assert count_pieces_of_instances(merged).tolist() == [1, 1, 1]
-    assert count_instances_of_pieces(merged).tolist() == [2, 1]
-    assert mean_excess(count_instances_of_pieces(merged)) == 0.5
-
-
 def test_an_instance_is_hit_once_and_the_sure_mask_chooses_first():
     iou = np.array([[0.6, 0.0], [0.9, 0.0], [0.5, 0.55]])
     confidence = np.array([0.9, 0.8, 0.7])
