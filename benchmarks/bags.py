@@ -169,7 +169,8 @@ def with_mcap(folder: Path, frames: int, compression: Compression) -> None:
     recording = McapRecording(folder, RecordingSettings(compression=compression))
     for name, kind in TYPES.items():
         text = type_text(kind)
-        recording.add_topic(RecordedTopic(f'/{name}', text, definition_of(text), hash_of(text)))
+        made = RecordedTopic(f'/{name}', text, 0, (), definition_of(text), hash_of(text))
+        recording.add_topic(made)
     from_memory(lambda name, ns, data: recording.write(name, ns, ns, data), frames)
     recording.close()
 

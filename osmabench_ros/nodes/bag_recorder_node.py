@@ -105,7 +105,7 @@ class TopicRecorder:
     def _subscribe(self, topic: str, kind: str, profile: QoSProfile, *, repeat: int = 0) -> None:
         text = message_definitions.definition_of(kind)
         type_hash = message_definitions.hash_of(kind)
-        recorded = recording_report.RecordedTopic(topic, kind, text, type_hash, (), repeat)
+        recorded = recording_report.RecordedTopic(topic, kind, 0, (), text, type_hash, repeat)
         self.topics[topic] = recorded
         self._announce(recorded)
         self._node.create_subscription(

@@ -91,7 +91,12 @@ class Codec:
 
     def serialize(self, frame: Frame) -> dict[str, memoryview]:
         """Return the serialized messages of a frame by topic, all with the frame's stamp."""
-        header = self._header(frame.stamp_ns, contract.CAMERA_FRAME)
+        stamp = self._make('builtin_interfaces/msg/Time', *divmod(frame.stamp_ns, 10**9))
+        header = self._make('std_msgs/msg/Header', stamp, contract.CAMERA_FRAME)
+        in_world = self._make('std_msgs/msg/Header', stamp, contract.WORLD_FRAME)
+        point = self._make('geometry_msgs/msg/Point', *frame.camera_pose.translation.tolist())
+        turn = self._make('geometry_msgs/msg/Quaternion', *frame.camera_pose.quaternion.tolist())
+        pose = self._make('geometry_msgs/msg/Pose', point, turn)
         info = self._make(
             contract.CAMERA_INFO,
             header=header,
@@ -101,7 +106,7 @@ class Codec:
             roi=self._make('sensor_msgs/msg/RegionOfInterest', 0, 0, 0, 0, False),
         )
         messages = {
-            contract.CAMERA_POSE: self._pose(frame),
+            contract.CAMERA_POSE: self._make(TYPES[contract.CAMERA_POSE], in_world, pose),
             contract.COLOR_INFO: info,
             contract.DEPTH_INFO: info,
         }
@@ -150,20 +155,6 @@ class Codec:
 
     def _make(self, name: str, *values: Any, **named: Any) -> Any:
         return self.typestore.types[name](*values, **named)
-
-    def _header(self, stamp_ns: int, frame_id: str) -> Any:
-        stamp = self._make('builtin_interfaces/msg/Time', *divmod(stamp_ns, 10**9))
-        return self._make('std_msgs/msg/Header', stamp, frame_id)
-
-    def _pose(self, frame: Frame) -> Any:
-        pose = frame.camera_pose
-        point = self._make('geometry_msgs/msg/Point', *pose.translation.tolist())
-        turn = self._make('geometry_msgs/msg/Quaternion', *pose.quaternion.tolist())
-        return self._make(
-            TYPES[contract.CAMERA_POSE],
-            self._header(frame.stamp_ns, contract.WORLD_FRAME),
-            self._make('geometry_msgs/msg/Pose', point, turn),
-        )
 
 
 @lru_cache(maxsize=1)

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import TypeAdapter
+from pydantic import PlainSerializer, TypeAdapter
 
 from osmabench_ros.base.documents import read_json
 from osmabench_ros.base.files import atomic_directory, write_json
@@ -46,6 +46,11 @@ DOCUMENT = 'ground_truth.json'
 _CLOUDS = ('surface', 'unseen', 'fused')
 _PARTS = {'points': np.float32, 'labels': np.int32, 'instances': np.int32, 'normals': np.float32}
 _POSES = 'camera_poses.npy'
+
+
+_WRITTEN = PlainSerializer(
+    lambda value: value.model_dump(mode='json', by_alias=True, exclude_defaults=True)
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -89,7 +94,7 @@ class GroundTruthDocument:
     points_per_m2: float
     visible_graph: SceneGraph | None = None
     visible_shares: Mapping[int, float] = field(default_factory=dict)
-    specification: SceneSpecification | None = None
+    specification: Annotated[SceneSpecification, _WRITTEN] | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -297,7 +302,10 @@ def write_ground_truth(truth: GroundTruth, directory: Path) -> None:
     with atomic_directory(directory) as draft:
         for name, array in _list_arrays(truth).items():
             np.save(draft / name, array, allow_pickle=False)
-        write_json(draft / DOCUMENT, _make_document(truth))
+        absent = {'specification'} if truth.specification is None else set()
+        form = TypeAdapter(GroundTruthDocument)
+        content = form.dump_python(truth, mode='json', exclude=absent, warnings=False)
+        write_json(draft / DOCUMENT, content)
 
 
 def read_ground_truth(directory: Path) -> GroundTruth:
@@ -316,18 +324,6 @@ def read_ground_truth(directory: Path) -> GroundTruth:
         }
         poses = map(Pose.from_matrix, read_npy(directory / _POSES, SequenceError))
         return GroundTruth(**vars(document), **clouds, camera_poses=tuple(poses))
-
-
-def _make_document(truth: GroundTruth) -> dict[str, Any]:
-    form = TypeAdapter(GroundTruthDocument)
-    content: dict[str, Any] = form.dump_python(
-        truth, mode='json', exclude={'specification'}, warnings=False
-    )
-    if truth.specification is not None:
-        content['specification'] = truth.specification.model_dump(
-            mode='json', by_alias=True, exclude_defaults=True
-        )
-    return content
 
 
 def _list_arrays(truth: GroundTruth) -> dict[str, NDArray[Any]]:

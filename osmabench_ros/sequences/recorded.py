@@ -38,15 +38,13 @@ from osmabench_ros.simulation.frame_source import FIRST_STAMP_NS, SimulatedFrame
 Messages = Mapping[str, Sequence[BagMessage]]
 
 
-# Gets a time and a largest gap; returns the pose of the optical frame in the world then, None if
-# no sample is near it.
-CameraPoses = Callable[[int, int], Pose | None]
+# A function of a time and a largest gap that returns the pose of the optical frame in the world,
+# None if no sample is near; and the stamps of the poses of a topic.
+CameraPoses = tuple[Callable[[int, int], Pose | None], set[int]]
 
 
-def poses_from_topic(
-    path: Path, messages: Messages, topic: str, camera: str
-) -> tuple[CameraPoses, set[int]]:
-    """Return the poses of a topic, with the static transform by TF to the camera, and stamps."""
+def poses_from_topic(path: Path, messages: Messages, topic: str, camera: str) -> CameraPoses:
+    """Return the poses of a topic, with the static transform by TF from its body to the camera."""
     way = trajectory_of(
         (item.deserialise() for item in messages[topic]), messages[topic][0].message_type, topic
     )
@@ -77,7 +75,7 @@ def poses_from_tf(path: Path, messages: Messages, world: str, camera: str) -> Ca
     if not tree.connects(root, camera):
         problem = f'TF does not connect "{root}" with "{camera}"'
         raise SequenceError(f'{path}: {problem}; it has {", ".join(tree.frames)}')
-    return partial(tree.look_up, root, camera)
+    return partial(tree.look_up, root, camera), set()
 
 
 def _transforms(messages: Messages, topics: Iterable[str]) -> Iterator[tuple[str, object]]:
@@ -105,7 +103,6 @@ class BagSequence(layout.RecordedSequence):
         self._parts = reading.images
         self._codec = make_codec()
         self._bag = open_bag(path, reading.msg_paths)
-        self._frame_id = contract.CAMERA_FRAME
         self._types: dict[str, str] = {}
         incomplete = self._survey()
         self.stamps_ns = [match[contract.COLOR] for match in self._matches]
@@ -165,11 +162,11 @@ class BagSequence(layout.RecordedSequence):
             if stamp_ns is not None:
                 stamps.setdefault(part, set()).add(stamp_ns)
         self._require({*stamps, *others})
-        pose_stamps: set[int] = set()
         if topic := self._reading.pose_topic:
             poses, pose_stamps = poses_from_topic(self._path, others, topic, self._frame_id)
         else:
-            poses = poses_from_tf(self._path, others, self._reading.world, self._frame_id)
+            world = self._reading.world
+            poses, pose_stamps = poses_from_tf(self._path, others, world, self._frame_id)
         parts = {part: stamps[part] for part in self._parts.values() if part in stamps}
         exact = self._tolerance_ns == 0
         if exact and pose_stamps:
@@ -192,8 +189,8 @@ class BagSequence(layout.RecordedSequence):
         return len(every) - len(self.poses)
 
     def _require(self, present: Collection[str]) -> None:
-        names = {part: name for name, part in self._parts.items()}
-        missing = [names[part] for part in NEEDED if part not in present]
+        lacking = set(NEEDED).difference(present)
+        missing = [name for name, part in self._parts.items() if part in lacking]
         pose = self._reading.pose_topic
         if pose and pose not in present:
             missing.append(pose)

@@ -116,9 +116,7 @@ def match_stamps(
     Returns the stamps in nanoseconds by topic of each match, in order. A message of `reference`
     that has no match, or only with messages of an earlier one, is left out.
     """
-    ordered = {
-        topic: np.unique(np.asarray(list(items), np.int64)) for topic, items in stamps_ns.items()
-    }
+    ordered = {topic: np.unique(list(items)) for topic, items in stamps_ns.items()}
     if any(len(items) == 0 for items in ordered.values()):
         return []
     centres = ordered[reference]

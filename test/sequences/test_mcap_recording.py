@@ -32,8 +32,8 @@ LATCHED = (OfferedQos(durability='transient_local', depth=1),)
 
 def recording(folder, distribution='', **settings):
     made = McapRecording(folder, RecordingSettings(**settings), distribution)
-    made.add_topic(RecordedTopic(BULK, BEACON, DEFINITION))
-    made.add_topic(RecordedTopic(MARK, BEACON, DEFINITION, qos=LATCHED, repeat=1))
+    made.add_topic(RecordedTopic(BULK, BEACON, definition=DEFINITION))
+    made.add_topic(RecordedTopic(MARK, BEACON, 0, LATCHED, DEFINITION, repeat=1))
     return made
 
 
@@ -60,7 +60,7 @@ def test_every_message_type_of_the_contract_comes_back(tmp_path, compression):
         topic, kind = f'/{item.name.lstrip("/")}', item.message_type
         text, _ = STORE.generate_msgdef(kind, ros_version=2)
         fields = re.sub(r'(?m)^.*\w=.*\n', '', text)  # rosbags writes empty constants wrongly
-        made.add_topic(RecordedTopic(topic, kind, fields))
+        made.add_topic(RecordedTopic(topic, kind, definition=fields))
         sent[topic] = bytes(STORE.serialize_cdr(make(kind), kind))
         made.write(topic, 1000 + number, 1, sent[topic])
     made.close()

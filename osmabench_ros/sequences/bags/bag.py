@@ -62,7 +62,7 @@ class Bag(AbstractContextManager['Bag']):
         merged: dict[tuple[str, str], bag_storage.BagTopic] = {}
         for item in (topic for storage in self._storages for topic in storage.topics):
             key = (item.topic, item.message_type)
-            before = merged.get(key, bag_storage.BagTopic(*key, 0))
+            before = merged.get(key, bag_storage.BagTopic(*key))
             count = item.message_count + before.message_count
             qos, definition = item.qos or before.qos, item.definition or before.definition
             merged[key] = bag_storage.BagTopic(*key, count, qos, definition)

@@ -133,7 +133,7 @@ class BagTopic:
 
     topic: str
     message_type: str
-    message_count: int
+    message_count: int = 0
     qos: tuple[OfferedQos, ...] = ()
     definition: str = ''
 

@@ -16,21 +16,17 @@ from osmabench_ros.base.files import write_json
 from osmabench_ros.base.settings import setting
 from osmabench_ros.base.strict import FilePath, Strict, validated
 from osmabench_ros.errors import SequenceError
-from osmabench_ros.sequences.bags.bag_storage import OfferedQos
+from osmabench_ros.sequences.bags.bag_storage import BagTopic
 
 # Of the chunks of a file.
 Compression = Literal['zstd', 'lz4', 'none']
 
 
 @dataclass(frozen=True)
-class RecordedTopic:
+class RecordedTopic(BagTopic):
     """A topic to record; a further file begins with its last `repeat` messages if latched."""
 
-    topic: str
-    message_type: str
-    definition: str
     type_hash: str = ''
-    qos: tuple[OfferedQos, ...] = ()
     repeat: int = 0
 
 
@@ -38,8 +34,8 @@ def _check_pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        problem = f'"{text}" is not a regular expression: {error}'
-        raise ValueError(f'{problem}; write e.g. /camera/.*') from error
+        remedy = 'write e.g. /camera/.*'
+        raise ValueError(f'"{text}" is not a regular expression: {error}; {remedy}') from error
     return text
 
 
@@ -119,11 +115,10 @@ class RecordingReport:
     def summary(self) -> str:
         """Return one line for a log."""
         topics = sum(1 for item in self.topics if item.written)
-        frames = (
-            f', {_count(self.frames_expected, "frame")} expected (by {self.frames_counted_by})'
-            if self.frames_expected
-            else ''
-        )
+        frames = ''
+        if self.frames_expected:
+            frames = f', {_count(self.frames_expected, "frame")} expected'
+            frames += f' (by {self.frames_counted_by})'
         return (
             f'recorded {_count(self.messages, "message")} of {_count(topics, "topic")}, '
             f'{self.bytes_written / 2**20:.1f} MiB in {_count(self.files, "file")}; '
@@ -193,8 +188,7 @@ class FrameLedger:
 
     def run_state(self, frames_published: int, stamp_ns: int) -> None:
         """Take the number of published frames by the run, and the newest stamp."""
-        if self._first_state is None:
-            self._first_state = (frames_published, stamp_ns)
+        self._first_state = self._first_state or (frames_published, stamp_ns)
         self._last_published = frames_published
 
     def losses(self) -> tuple[int, str, dict[str, int]]:
@@ -210,21 +204,18 @@ class FrameLedger:
             for topic, stamps in self._stamps.items()
         }
         expected, source = len(set().union(*received.values())), 'stamps'
-        if self._first_state is not None:
-            published = self._last_published - self._first_state[0]
-            # The last frame is out before it is counted.
-            if published >= expected - 1:
-                expected, source = max(published, expected), 'run_state'
+        since_then = self._last_published - published
+        # The last frame is out before it is counted.
+        if self._first_state is not None and since_then >= expected - 1:
+            expected, source = max(since_then, expected), 'run_state'
         missed = {topic: expected - len(stamps) for topic, stamps in received.items()}
         return expected, source, missed
 
     def _is_complete(self, stamp_ns: int) -> bool:
         topics = self._pending[stamp_ns]
-        if self._expected is None:
-            if not self._candidates or not self._candidates <= topics:
-                return False
+        if self._expected is None and self._candidates and self._candidates <= topics:
             self._expected = frozenset(topics)
-        if not self._expected <= topics:
+        if self._expected is None or not self._expected <= topics:
             return False
         del self._pending[stamp_ns]
         self._acknowledged_ns = stamp_ns
