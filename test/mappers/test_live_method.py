@@ -1,5 +1,8 @@
 """The stacks in config/methods/live, and the errors of wrong files."""
 
+import json
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -110,3 +113,16 @@ def test_hydra_learns_our_classes():
     assert space['object_labels'] == [1]
     assert space['surface_places_labels'] == [0]
     assert {'label': 4, 'name': 'wall'} in space['label_names']
+
+
+UPSTREAM = Path(__file__).resolve().parents[1] / 'data' / 'upstream' / 'rtabmap_launch.json'
+
+
+def test_the_live_file_gives_arguments_that_the_launch_file_declares():
+    upstream = json.loads(UPSTREAM.read_text())
+    method = load_live_method('rtabmap')
+    assert (method.launch.package, method.launch.file) == ('rtabmap_launch', 'rtabmap.launch.py')
+    assert set(method.launch.arguments) <= set(upstream['arguments'])
+    # Its nodes and topics are in a namespace that the file leaves as it is.
+    assert upstream['arguments']['namespace'] == method.map.topic.split('/')[1]
+    assert set(method.participants) <= set(upstream['executables'])
