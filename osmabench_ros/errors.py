@@ -31,8 +31,8 @@ class OsmabenchError(Exception):
     """
 
     exit_code = 1
+    # The log that says more, if one was written.
     log_file: Path | None = None
-    """The log that says more, if one was written."""
 
     def __str__(self) -> str:
         """Return the message, shortened and without control characters."""

@@ -54,12 +54,12 @@ class SupervisedProcess:
     """A child process in its own session, killed with this one, that logs to a file."""
 
     ENDING_ORDER = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+    # Of the log, in an error.
     tail_lines = 15
-    """Of the log, in an error."""
+    # Memory, of the process and of its known descendants.
     sample_every_s = 0.1
-    """Memory, of the process and of its known descendants."""
+    # To look for new descendants is to read the state of every process of the machine.
     descendants_every_s = 0.0
-    """To look for new descendants is to read the state of every process of the machine."""
 
     def __init__(
         self,
@@ -74,8 +74,8 @@ class SupervisedProcess:
         self.name = name
         self.log_file = log_file
         self.peak_memory_bytes = 0
+        # Resident, of the process and all that it started, when it was last polled.
         self.memory_bytes = 0
-        """Resident, of the process and all that it started, when it was last polled."""
         self._process = self._start(command, environment, directory, pass_fds)
         self._sampled_s = self._descended_s = 0.0
         self._members = [self._process]

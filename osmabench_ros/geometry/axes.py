@@ -32,10 +32,10 @@ class World(str, Enum):
     """Axes of the world that a method's files or a recorded sequence are in."""
 
     Z_UP = 'z_up'
+    # y up, -z forward: what OSMa-Bench sequences and HM3D use.
     HABITAT = 'habitat'
-    """y up, -z forward: what OSMa-Bench sequences and HM3D use."""
+    # x right, y down, z forward: the first camera is the origin.
     OPTICAL = 'optical'
-    """x right, y down, z forward: the first camera is the origin."""
 
     @property
     def rotation(self) -> NDArray[np.float64]:

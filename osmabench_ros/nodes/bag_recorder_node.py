@@ -73,10 +73,10 @@ class TopicRecorder:
         self._clock_ns = steady_time_ns()
         self.topics: dict[str, recording_report.RecordedTopic] = {}
         self.received: Counter[str] = Counter()
+        # Messages that the middleware says it lost.
         self.lost: Counter[str] = Counter()
-        """Messages that the middleware says it lost."""
+        # Reasons by topic.
         self.skipped: dict[str, str] = {}
-        """Reasons by topic."""
 
     def subscribe(self, topic: str, kind: str, profile: QoSProfile, *, latched: bool) -> None:
         """Subscribe to a topic of the contract, whether or not it exists yet."""

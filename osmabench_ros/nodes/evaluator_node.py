@@ -51,8 +51,8 @@ class _MapJob(EvaluationJob):
 
     output_directory: Path
     recorded: RecordedMap
+    # The progress that the client of a goal knows.
     reported: tuple[str, float] | None = None
-    """The progress that the client of a goal knows."""
 
     def message(self) -> EvaluationReport:
         """Return the report of a successful evaluation."""

@@ -106,8 +106,8 @@ class FinishCall:
         self._client = node.create_client(kind, service)
         self._answer: Any = None
         self._started_s: float | None = None
+        # Whether the stack has answered, and did not say that it failed.
         self.answered = False
-        """Whether the stack has answered, and did not say that it failed."""
 
     def poll(self) -> bool:
         """Send the call once the service is there; return whether it was answered.

@@ -150,8 +150,8 @@ class TopicGraph:
     name: str
     publishers: tuple[Endpoint, ...] = ()
     subscribers: tuple[Endpoint, ...] = ()
+    # Type hash of the subscription of the node that looks; empty without one.
     own_hash: str = ''
-    """Type hash of the subscription of the node that looks; empty without one."""
 
 
 def topic_graph(node: Node, topic: str) -> TopicGraph:

@@ -387,8 +387,8 @@ class EvaluationJob:
 
     work: Callable[[Progress], report_model.RunReport]
     on_done: Callable[[EvaluationJob], None]
+    # The current step, and the fraction done.
     at: tuple[str, float] = field(default=(WAITING, 0.0), kw_only=True)
-    """The current step, and the fraction done."""
     report: report_model.RunReport | None = field(default=None, kw_only=True)
     error: OsmabenchError | None = field(default=None, kw_only=True)
 
@@ -492,8 +492,8 @@ class ReportOverTime(Strict):
     schema_name: str = SCHEMA
     run_id: str
     moments: tuple[ScoresAtTime, ...]
+    # Suites that ask a language model and are scored for the final map only.
     final_only: tuple[str, ...] = ()
-    """Suites that ask a language model and are scored for the final map only."""
     metrics: tuple[MetricRecord, ...]
 
 

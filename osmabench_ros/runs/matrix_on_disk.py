@@ -39,8 +39,8 @@ class RunState(str, Enum):
 
     DONE = 'done'
     FAILED = 'failed'
+    # A server failed, or the command was cut off: the same command goes on.
     INCOMPLETE = 'incomplete'
-    """A server failed, or the command was cut off: the same command goes on."""
     RUNNING = 'running'
     NOT_BEGUN = 'not begun'
 
@@ -56,14 +56,14 @@ REPORTS = {
 class Stage(str, Enum):
     """The stages of a run, in order."""
 
+    # Path, ground truth and questions of its scene, and the manifest.
     PREPARE = 'prepare'
-    """Path, ground truth and questions of its scene, and the manifest."""
+    # The method is mapping.
     MAP = 'map'
-    """The method is mapping."""
+    # The suites score the map.
     EVALUATE = 'evaluate'
-    """The suites score the map."""
+    # Scores over time, and the digests of the results.
     FINISH = 'finish'
-    """Scores over time, and the digests of the results."""
 
 
 def next_stage(directory: Path) -> Stage | None:

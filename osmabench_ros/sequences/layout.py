@@ -109,12 +109,12 @@ class RecordedSequence(Protocol):
     """Frames that were recorded, in a folder or a bag."""
 
     info: SequenceInfo
+    # Camera of all frames.
     intrinsics: Intrinsics
-    """Camera of all frames."""
+    # Stamps of the frames, ascending.
     stamps_ns: Sequence[int]
-    """Stamps of the frames, ascending."""
+    # Camera poses of all frames in the z-up world.
     poses: Sequence[Pose]
-    """Camera poses of all frames in the z-up world."""
     description: str
 
     def __len__(self) -> int:

@@ -163,19 +163,19 @@ class SimulatedFrame:
 class FrameSource(Protocol):
     """The source of the frames that a bridge publishes."""
 
+    # Names of the data set and of the scene in it.
     dataset: str
     scene: str
-    """Names of the data set and of the scene in it."""
+    # Meaning of the semantic images.
     label_set: LabelSet
-    """Meaning of the semantic images."""
+    # Camera of all images.
     intrinsics: Intrinsics
-    """Camera of all images."""
+    # Optical frame in base_link.
     base_to_camera: Pose
-    """Optical frame in base_link."""
+    # Frames per second of stamp time.
     frame_rate_hz: float
-    """Frames per second of stamp time."""
+    # The renderer of the frames, for people.
     description: str
-    """The renderer of the frames, for people."""
 
     def __len__(self) -> int:
         """Return the number of frames."""

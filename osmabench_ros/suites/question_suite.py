@@ -153,10 +153,10 @@ class QuestionSuite(FigureSuite[OptionsT], ABC):
     accuracies of baselines and of maps for comparison have its `mode`.
     """
 
+    # Metrics that are not applicable without questions.
     main_metrics: tuple[tuple[Mode, str], ...] = ((Mode.NONE, 'accuracy'),)
-    """Metrics that are not applicable without questions."""
+    # Published files of the protocol, which the command `score` scores by its name.
     published: Published[Any] | None = None
-    """Published files of the protocol, which the command `score` scores by its name."""
 
     def __init__(self, *, options: Mapping[str, Any]) -> None:
         super().__init__(options=options)
@@ -297,8 +297,8 @@ class ExactQuestionsSuite(QuestionSuite[Any]):
 
     name = SUITE
     options_type: Any = ExactQuestionOptions
+    # The set of questions to ask where the context brings none.
     asked = EXACT
-    """The set of questions to ask where the context brings none."""
 
     def list_questions(self, context: SuiteContext) -> Sequence[Question]:
         """Return the questions that were given, else new ones about the ground truth."""

@@ -34,8 +34,8 @@ class QuestionedMap:
     """A map in the form that is questioned, with the maps and rules for comparison."""
 
     semantic_map: SemanticMap
+    # Maps that are asked for comparison, by the name of their metric.
     references: Mapping[str, SemanticMap] = field(default_factory=dict)
-    """Maps that are asked for comparison, by the name of their metric."""
     rules: Answerer = field(default_factory=RuleAnswerer)
     equality: Judge = field(default_factory=DeterministicJudge)
     embedder: Embedder | None = None

@@ -48,12 +48,12 @@ class RunObserver:
         self._clock = clock
         self._frames_used: dict[str, int] = {}
         self._frames: list[tuple[int, float]] = []
+        # Activity of the evaluator, with the fraction done.
         self.evaluation = 'evaluate'
-        """Activity of the evaluator, with the fraction done."""
+        # Who announced the final map; empty before.
         self.final_map_from = ''
-        """Who announced the final map; empty before."""
+        # Topics of ground truth that each node subscribes to, by the name of the node.
         self.readers: dict[str, frozenset[str]] = {}
-        """Topics of ground truth that each node subscribes to, by the name of the node."""
         self.complaints: dict[str, str] = {}
         self._ended_s: float | None = None
         self._map_s: float | None = None

@@ -180,8 +180,8 @@ class _Run:
     nodes: node_processes.NodeProcesses
     progress: Progress
     runs_at_once: int
+    # Why the node that ends the run did so, '' without an error; None if no nodes were run.
     ended_by: str | None = None
-    """Why the node that ends the run did so, '' without an error; None if no nodes were run."""
     report: RunReport | None = None
 
     def progress_in(self, stage: Stage) -> Progress:

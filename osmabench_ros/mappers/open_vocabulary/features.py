@@ -54,8 +54,8 @@ class ImageEncoder(Protocol):
     model: str
     pretrained: str
     revision: str
+    # By which cosines are multiplied before a softmax over names.
     scale: float
-    """By which cosines are multiplied before a softmax over names."""
 
     def images(self, pictures: Sequence[Image.Image]) -> NDArray[np.float32]:
         """Return features (N, D) of N >= 1 pictures."""

@@ -103,8 +103,8 @@ class FoundMasks:
 class MaskFinder(Protocol):
     """Finds masks in an RGB image (height, width, 3)."""
 
+    # Networks with their revisions, for the provenance.
     models: dict[str, str]
-    """Networks with their revisions, for the provenance."""
 
     def find(self, color: NDArray[np.uint8]) -> FoundMasks:
         """Return the masks of an image."""

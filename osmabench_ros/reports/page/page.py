@@ -196,8 +196,8 @@ class PagedReport:
         self._folder = folder
         self._environment = make_page_environment()
         self._scripts = [read_scripts('tables.js')]
+        # File, first and last run from 1, their scenes, and how many are not complete.
         self._pages: list[tuple[str, int, int, str, str, int]] = []
-        """File, first and last run from 1, their scenes, and how many are not complete."""
 
     def write_runs(self, runs: Sequence[Run]) -> None:
         """Write a page of runs with all their metrics."""

@@ -144,8 +144,8 @@ class RecentWork:
 
     def __init__(self, window: int = WINDOW) -> None:
         self._recent: deque[tuple[float, float]] = deque(maxlen=window)
+        # All pieces ever.
         self.count = 0
-        """All pieces ever."""
 
     def add(self, duration_s: float, now_s: float) -> None:
         """Count a piece of work that ended now, by a steady clock."""

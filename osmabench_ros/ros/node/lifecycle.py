@@ -67,8 +67,8 @@ class BenchmarkNode(LifecycleNode, Generic[Model]):
     needs an active node. Timers run on the steady clock, so that `use_sim_time` stops no watchdog.
     """
 
+    # None until rclpy has made what every node has; that works whether active or not.
     _while_active: WhileActive | None = None
-    """None until rclpy has made what every node has; that works whether active or not."""
 
     def __init__(self, name: str, model: type[Model]) -> None:
         super().__init__(name)

@@ -41,8 +41,8 @@ class RunControl:
     """The states of a run: waiting, publishing, held (before the first frame too), stepping."""
 
     start_paused: bool = False
+    # Whether the node is; without it nothing goes on.
     active: bool = field(default=False, init=False)
-    """Whether the node is; without it nothing goes on."""
     _matched: bool = field(default=False, init=False)
     _over: RunPhase | None = field(default=None, init=False)
     _pace: _Pace = field(default=_Pace.FREE, init=False)

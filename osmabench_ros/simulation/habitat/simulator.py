@@ -182,8 +182,8 @@ class HabitatSimulator:
     """
 
     loads_scene_itself: Literal[True] = True
+    # Nearest and farthest z that is seen.
     range_m: tuple[float, float]
-    """Nearest and farthest z that is seen."""
 
     def __init__(
         self,

@@ -48,8 +48,8 @@ class ShadowAtlas:
         self._vertex_array = geometry.vertex_array(self._program)
         self._rows: dict[_Key, _Row] = {}
         self._clock = 0
+        # With comparison on.
         self.texture: Any = None
-        """With comparison on."""
         self._framebuffer: Any = None
         self.tile_texels = 0
         self.row_count = 0

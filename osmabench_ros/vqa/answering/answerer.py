@@ -38,8 +38,8 @@ class Answerer(Protocol):
     If it has a `summary`, JSON data such as the prompt, that is saved next to the answers.
     """
 
+    # Name in answers and tables, with the name of its language model.
     name: str
-    """Name in answers and tables, with the name of its language model."""
 
     def answer(
         self,

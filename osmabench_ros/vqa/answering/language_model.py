@@ -50,8 +50,8 @@ _TITLES = {GRAPH: '', 'question_only': ' without map'}
 class Tools(Protocol):
     """Tools on one map, for a language model that calls functions."""
 
+    # The tools as a model gets them; the last one gives the answer.
     declared: tuple[model.Tool, ...]
-    """The tools as a model gets them; the last one gives the answer."""
 
     def call(self, call: model.ToolCall) -> model.ToolResult | GivenAnswer:
         """Return the result of a call, or the answer that it gives."""
