@@ -1,13 +1,8 @@
 import pytest
 from support.distributions import install_distribution
 
-from osmabench_ros.base.configuration import (
-    KINDS,
-    MAPPERS,
-    SUITES,
-    extension_names,
-    load_extension,
-)
+from osmabench_ros.base import configuration
+from osmabench_ros.base.configuration import MAPPERS, SUITES, extension_names, load_extension
 from osmabench_ros.errors import ConfigError
 from osmabench_ros.mappers.mapper import make_mapper
 from osmabench_ros.semantics.labels import LabelSet
@@ -52,9 +47,17 @@ def test_what_cannot_be_imported_is_told_with_its_place(name, place):
         load_extension(MAPPERS, name)
 
 
-@pytest.mark.parametrize('group', KINDS)
-def test_unknown_names_are_refused_with_the_choices(group):
+@pytest.mark.parametrize(('group', 'kind'), [
+    (configuration.SIMULATORS, 'simulator'),
+    (configuration.MAP_IMPORTERS, 'map importer'),
+    (MAPPERS, 'mapper'),
+    (SUITES, 'suite'),
+    (configuration.LANGUAGE_MODELS, 'language model'),
+    (configuration.EFFECTS, 'effect'),
+    (configuration.ANSWERERS, 'answerer'),
+])  # fmt: skip
+def test_unknown_names_are_refused_with_the_choices(group, kind):
     known = extension_names(group)
     assert known
-    with pytest.raises(ConfigError, match=f'no {KINDS[group]} "nothing".*{known[0]}'):
+    with pytest.raises(ConfigError, match=f'no {kind} "nothing".*{known[0]}'):
         load_extension(group, 'nothing')

@@ -35,12 +35,12 @@ def shared_path(*parts: str) -> Path:
     """Return the path of a file or folder next to `config/`; raises as `config_path`."""
     source = Path(__file__).resolve().parents[2]
     above = [folder for folder in source.parents if folder.name != 'share']
-    installed = [folder / 'share' / 'osmabench_ros' for folder in (*above, Path(sys.prefix))]
-    for share in (source, *installed):
+    shares = [source, *(x / 'share' / 'osmabench_ros' for x in (*above, Path(sys.prefix)))]
+    for share in shares:
         path = share.joinpath(*parts)
         if path.exists():
             return path
-    places = ', '.join(map(str, (source, *installed)))
+    places = ', '.join(map(str, shares))
     raise ConfigError(f'{"/".join(parts)} is in none of {places}; reinstall the package')
 
 

@@ -65,7 +65,7 @@ def test_repeated_poses_are_not_more_frames_and_copied_ones_are_doubtful(context
         share = figures(case)['frames_with_pose']
         assert share == (1 / 4 if own is repeated else 1.0)
         remarks.append(' '.join(case.remarks))
-    assert 'errors are of 25% of the poses' in remarks[0]
+    assert 'errors are over 25% of the poses' in remarks[0]
     assert 'copied' not in remarks[0]
     assert 'copied' in remarks[1]
 

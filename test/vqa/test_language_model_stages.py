@@ -331,6 +331,6 @@ def test_categories_and_their_numbers_come_from_the_prompt_file():
     wanted = prompt.read_setting(form, 'categories')
     assert {item.name for item in wanted} == set(Category)
     assert all(item.least <= item.most for item in wanted)
-    unknown = replace(prompt, settings={'categories': [{'name': 'Riddles'}]})
+    unknown = prompt.model_copy(update={'categories': [{'name': 'Riddles'}]})
     with pytest.raises(ConfigError, match=r'write_questions.*categories: 0\.name'):
         unknown.read_setting(form, 'categories')
