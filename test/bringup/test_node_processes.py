@@ -16,7 +16,6 @@ from support.waiting import is_alive, wait_until
 from support.world.runs import repeatable, run_small, small_config
 
 from osmabench_ros.base.files import claim_folder
-from osmabench_ros.bringup.definition import NodeSpec
 from osmabench_ros.bringup.isolation import FOLDER, SEGMENT_LOCK, make_isolated_environment
 from osmabench_ros.bringup.runner import node_processes
 from osmabench_ros.bringup.runner.node_processes import HOST_MODULE, ManagedProcess, NodeProcesses
@@ -255,16 +254,21 @@ def test_forked_nodes_give_the_same_bytes_as_new_ones(tmp_path, monkeypatch, pre
         programs.append(self.name)
         return start(self, *arguments)
 
+    def start_anew(_nodes, spec, folder, environment):
+        log_file = folder / f'{spec.name}.log'
+        return ManagedProcess(spec.name, spec.command_line(folder), log_file, environment)
+
     monkeypatch.setattr(ManagedProcess, '_start', noted)
     found = []
-    for folder, ours in ((tmp_path / 'forked', True), (tmp_path / 'new', False)):
-        monkeypatch.setattr(NodeSpec, 'ours', ours)
+    for folder, new_processes in ((tmp_path / 'forked', 0), (tmp_path / 'new', 5)):
+        if new_processes:
+            monkeypatch.setattr(NodeProcesses, 'start', start_anew)
         report = run_small(config, folder, prepared=prepared)
         assert [item.status.value for item in report.runs] == ['complete'], report
         # Times of receipt in a bag differ.
         files = repeatable(folder / 'small').items()
         found.append({name: data for name, data in files if '/bag/' not in name})
-        assert len(programs) == (0 if ours else 5)
+        assert len(programs) == new_processes
     assert found[0] == found[1] != {}
     for log in tmp_path.glob('*/small/*/logs/map_recorder.log'):
         assert log.read_text().count('wrote ') == 1
