@@ -106,7 +106,7 @@ def _file(kind: str, text: str) -> dict[str, str]:
         if not path.is_file():
             return {}
         status = path.stat()
-    except (OSError, RuntimeError):  # there is no user "5 cm" with files, as "~5 cm" would mean
+    except (OSError, RuntimeError):  # "~5 cm" is not the home of a user "5 cm"
         return {}
     digest = _hash_file(path, status.st_size, status.st_mtime_ns)
     return {f'{kind}: {without_home(text)}': digest}

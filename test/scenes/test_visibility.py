@@ -1,4 +1,4 @@
-"""Points on surfaces, and those of them that cameras see."""
+"""Points on surfaces, and which of them cameras see."""
 
 import numpy as np
 import pytest

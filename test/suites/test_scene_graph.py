@@ -22,7 +22,7 @@ def evaluate(context, **options):
 
 
 def with_graph(context, *nodes, edges=()):
-    """Return a context with a map of nodes; numbers are those of the faultless map."""
+    """Return a context with a map of nodes; numbers are from the faultless map."""
     known = context.semantic_map.graph.by_id
     nodes = [known[node] if isinstance(node, int) else node for node in nodes]
     ids = {node.id for node in nodes}

@@ -18,5 +18,5 @@ def figure_of(records, metric, class_name='', **parts):
 
 
 def assert_values(found, class_name='', **expected):
-    """Compare values of records by metric and class, those of a class or of all."""
+    """Compare values of records by metric and class, of one class or of all."""
     assert {name: found[name, class_name].value for name in expected} == expected

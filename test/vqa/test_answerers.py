@@ -238,8 +238,8 @@ def test_a_caption_tells_the_graph_in_sentences_within_its_budget(server, materi
     cup = next(text for text in sentences if '(object 9)' in text.split(' is ')[0])
     assert 'on the ' in cup
     assert '(object 4)' in cup
-    told = replace(GRAPH.by_id[9], parent=None, captions=('eine weiße Tasse',))
-    assert 'eine weiße Tasse' in caption(SceneGraph((told,)), 100)[0][0]
+    mug = replace(GRAPH.by_id[9], parent=None, captions=('eine weiße Tasse',))
+    assert 'eine weiße Tasse' in caption(SceneGraph((mug,)), 100)[0][0]
     few, dropped = caption(GRAPH, 100)
     assert 0 < len(few) < len(sentences)
     assert dropped == len(sentences) - len(few)
